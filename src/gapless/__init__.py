@@ -79,7 +79,6 @@ _PLACES = {"caused_by": "causes", "Event": "events", "PublishedEvent": "events",
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Load the public name on first use."""
         from importlib import import_module
 
         if name in ("errors", "sync"):
@@ -91,7 +90,7 @@ if not TYPE_CHECKING:
         return found
 
     def _absent(name: str) -> str:
-        """Return the error for a name that does not exist here."""
+        """Return the message for a name that the package does not have."""
         from importlib import import_module
 
         for place in ("errors", "client"):

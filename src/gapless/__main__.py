@@ -13,7 +13,7 @@ __all__ = ["run"]
 
 
 def run() -> NoReturn:
-    """The entry point."""
+    """Run the command line, or exit with a message if it is not installed."""
     try:
         from gapless.cli.main import run as command_line
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The direct causes of an event, as its publisher declares them: the attribute `causes`.
+"""Declares the direct causes of an event in its attribute `causes`.
 
 Gapless delivers effects after their causes without recording which is which: every event delivered to a client before
 it publishes counts as a cause. An application that knows the actual causes can declare them, so that others can follow

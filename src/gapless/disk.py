@@ -1,8 +1,8 @@
-"""The changes of a disk, and its contents: the interface between a broker, which performs no I/O, and the runtime that
-stores its data.
+"""Defines the changes and the contents of a broker's disk: the interface between a broker, which performs no I/O, and
+the runtime that stores its data.
 
-A disk contains history (blobs by origin, each with a range of timestamps) and entries (a blob under
-a key). `gapless.storage` stores them in a file, the simulator in memory.
+A disk contains history (blobs by origin, each with a range of timestamps) and entries (a blob under a key).
+`gapless.storage` stores them in a file, the simulator in memory.
 """
 
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ class Delete(Struct, frozen=True):
 Change: TypeAlias = Admit | ForgetHistory | Put | Delete
 
 
-# ---- what is found --------------------------------------------------------------------------------------------
+# ---- contents -------------------------------------------------------------------------------------------------
 
 
 class HistoryRow(Struct, frozen=True):
@@ -76,10 +76,10 @@ class HistoryRow(Struct, frozen=True):
 
 
 class DiskContents(Struct, frozen=True):
-    """The contents of a disk when a broker starts."""
+    """The contents of a disk when its broker starts."""
 
     history: Mapping[str, Iterable[HistoryRow]] = {}
-    """By origin, ascending by the last timestamp; can be iterated once."""
+    """The history of each origin, ordered by last timestamp. It can be iterated once."""
     entries: Mapping[str, bytes] = {}
     is_new: bool = True
     """Whether no broker has started with this disk before. A used disk can be empty, too: its broker stopped before the

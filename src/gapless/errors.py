@@ -203,7 +203,7 @@ class FilterError(GaplessError):
 
 
 def _excerpt(text: str, position: int) -> tuple[str, int]:
-    """Return the part of a long text around a place, on one line, and the place within it."""
+    """Return the part of a long text around a position, on one line, and the position within that part."""
     start = max(0, position - 60)
     # A line end would break the line, and half a surrogate pair cannot be printed.
     shown = "".join(" " if character.isspace() else character for character in text[start : position + 40])

@@ -1,4 +1,4 @@
-"""Runs of events: what one client published together, stored by column.
+"""Represents runs of events: events that one client published together, stored by column.
 
 An attribute that is the same in all events of a run is stored once. The values of any other are a **column**: an array
 that stays encoded until somebody looks at it, in memory, on the wire and on disk. So a broker decodes only the columns
@@ -29,43 +29,43 @@ _decode = msgspec.msgpack.Decoder().decode
 _checked_column = msgspec.msgpack.Decoder(Column)
 _payloads = msgspec.msgpack.Decoder(list[bytes])
 VALUE_BYTES = 9
-"""The size of a value that is not text."""
+"""The size in bytes that a value other than a string counts."""
 
 
 class TableError(ValueError):
-    """A table that contradicts itself."""
+    """Raised when a table of events contradicts itself."""
 
 
 class Projection(NamedTuple):
-    """A table as filters see it that mention only some attributes."""
+    """A table of events reduced to some attributes, as filters see it that mention only these."""
 
     rows: list[Attributes]
     """The distinct rows."""
     places: list[list[int]] | None
-    """Which events have each; None if there is one row, which all have."""
+    """For each row, the indices of the events with these values; None if all events have the same."""
 
 
 class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The attributes and payloads of some events, by column."""
+    """The attributes and payloads of several events, stored by column."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=RUN_MAX)]
     shared: Attributes
-    """The attributes that have one value in all events."""
+    """The attributes that have the same value in all events."""
     columns: dict[str, bytes]
-    """The encoded columns of the others."""
+    """The encoded columns of the other attributes."""
     payloads: bytes
-    """The encoded array."""
+    """The payloads, as an encoded array."""
 
     @classmethod
     def of(cls, rows: Sequence[Attributes], payloads: Sequence[bytes]) -> "EventTable":
-        """Return the table of these events."""
+        """Return a table of events with these attributes and payloads."""
         if len(rows) == 1:
             return cls(1, {**rows[0]}, {}, _encode(payloads))
         return cls.of_columns(columns_of(rows), payloads)
 
     @classmethod
     def of_columns(cls, columns: dict[str, Sequence[Any]], payloads: Sequence[bytes]) -> "EventTable":
-        """Return the table with these columns, each as long as there are payloads."""
+        """Return a table with these columns, each as long as there are payloads."""
         shared: Attributes = {}
         differing: dict[str, bytes] = {}
         for name, column in columns.items():
@@ -80,7 +80,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
+        """Return the approximate size in bytes."""
         size = len(self.payloads)
         if self.shared:
             size += sum(map(len, self.shared))
@@ -89,11 +89,11 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def values(self) -> int:
-        """How many values and payloads there are in columns."""
+        """Return the number of values and payloads in columns."""
         return self.count * (1 + len(self.columns))
 
     def check(self) -> None:
-        """Raise a `TableError` unless every column has a value, of a type that attributes have, for each event."""
+        """Raise a `TableError` unless every column has a value of an attribute type for each event."""
         if not self.shared.keys().isdisjoint(self.columns):
             raise TableError("an attribute of a run of events is shared by all, and has a column, too")
         for what in (*self.columns.values(), self.payloads):
@@ -113,7 +113,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return _payloads.decode(self.payloads)
 
     def sizes(self, extra: int) -> list[int]:
-        """Return the bytes of each event: its payload, its texts, the names of its attributes, and `extra` for each."""
+        """Return the size of each event in bytes: its payload, its texts and attribute names, plus `extra`."""
         sizes = list(map(len, self.payload_list()))
         for name, value in self.shared.items():
             size = extra + len(name.encode()) + (len(value.encode()) if isinstance(value, str) else 0)
@@ -131,22 +131,24 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return DecodedTable(self.shared, columns, self.payload_list())
 
     def rows(self) -> list[Attributes]:
-        """Return the attributes of each event, in dictionaries of their own."""
+        """Return the attributes of each event, in separate dictionaries."""
         if not self.columns:
             return list(map(dict.copy, repeat(self.shared, self.count)))
         return _rows(self.shared, {name: _decode(column) for name, column in self.columns.items()})
 
     def part(self, begin: int, end: int) -> "EventTable":
-        """Return the table of some events in a row."""
+        """Return the table of the events from index `begin` to `end`."""
         return self if (begin, end) == (0, self.count) else self.decoded().part(begin, end)
 
     def project(self, names: Collection[str]) -> Projection:
-        """Return the table as seen by filters that mention these attributes."""
+        """Return the table reduced to these attributes."""
         columns = {name: _decode(column) for name, column in self.columns.items() if name in names}
         if not columns:
             return Projection([self.shared], None)
         keys: Any = zip(*columns.values(), strict=True) if len(columns) > 1 else next(iter(columns.values()))
-        if any(len(set(map(type, column))) > 1 for column in columns.values()):  # 1, 1.0 and true are equal
+        if any(
+            len(set(map(type, column))) > 1 for column in columns.values()
+        ):  # 1, 1.0 and True are equal, but differ as attributes
             keys = zip(keys, zip(*(map(type, column) for column in columns.values()), strict=True), strict=True)
         places: dict[Any, list[int]] = {}
         for place, key in enumerate(keys):
@@ -169,11 +171,11 @@ class DecodedTable(NamedTuple):
     payloads: list[bytes]
 
     def part(self, begin: int, end: int) -> EventTable:
-        """Return the table of some events in a row."""
+        """Return the table of the events from index `begin` to `end`."""
         return self._mapped(end - begin, itemgetter(slice(begin, end)))
 
     def pick(self, places: Sequence[int]) -> EventTable:
-        """Return the table of the events at these places, which ascend."""
+        """Return the table of the events at these ascending indices."""
         if len(places) == 1:
             return self.part(places[0], places[0] + 1)
         return self._mapped(len(places), itemgetter(*places))
@@ -189,7 +191,7 @@ class DecodedTable(NamedTuple):
 
 
 def columns_of(rows: Sequence[Attributes]) -> dict[str, Sequence[AttributeValue | None]]:
-    """Return the values of each attribute that any of these has."""
+    """Return the values of each attribute that occurs in the rows, by attribute."""
     first = rows[0]
     if set(map(len, rows)) == {len(first)}:
         with suppress(KeyError):
@@ -201,7 +203,9 @@ def columns_of(rows: Sequence[Attributes]) -> dict[str, Sequence[AttributeValue 
 
 
 def _is_constant(column: Sequence[Any]) -> bool:
-    """Return whether one value can stand for all: they are equal, of one type, and have the same bits."""
+    """Return whether all values are equal, of one type, and have the same bits, so that one of them can stand
+    for all.
+    """
     first = column[0]
     if first is None or (column[-1] != first and column[-1] is not first):
         return False
@@ -219,7 +223,7 @@ def _rows(shared: Attributes, columns: Mapping[str, Sequence[Any]]) -> list[Attr
 
 
 def _made(shared: Attributes, names: tuple[str, ...], columns: tuple[Sequence[Any], ...]) -> list[Attributes]:
-    """Return a dictionary for each event, absent values included. The usual lengths are written out: that is faster."""
+    """Return a dictionary for each event, including absent values. The usual lengths are unrolled, which is faster."""
     match names:
         case (a,):
             return [{**shared, a: v} for v in columns[0]]
@@ -238,20 +242,20 @@ def _made(shared: Attributes, names: tuple[str, ...], columns: tuple[Sequence[An
 class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False):
     """Events of one publisher in the order of their numbers, with one timestamp.
 
-    Events are made when somebody iterates: to pass a run on takes none of them.
+    Events are created only when a program iterates over the run. Passing a run on creates none.
     """
 
     publisher: str
     first: int
-    """The number of the first."""
+    """The number of the first event."""
     table: EventTable
     stamp: int = 0
     numbers: list[int] = []
-    """The numbers, if they do not follow on each other."""
+    """The numbers of the events, or an empty list if they are consecutive."""
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> "EventRun":
-        """Return the run of these events of one publisher and timestamp."""
+        """Return a run of events that have the same publisher and timestamp."""
         first, last = events[0], events[-1]
         numbers = [] if last.seq - first.seq + 1 == len(events) else [event.seq for event in events]
         table = EventTable.of([event.attributes for event in events], [event.payload for event in events])
@@ -277,13 +281,13 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
         return self.table.count
 
     def __iter__(self) -> Iterator[Event]:
-        """The events, each with attributes of its own."""
+        """Yield the events, each with its own dictionary of attributes."""
         table = self.table
         seqs: Any = self.numbers or range(self.first, self.first + table.count)
         return map(Event, repeat(self.publisher), seqs, table.rows(), table.payload_list(), repeat(self.stamp))
 
     def __eq__(self, other: object) -> bool:
-        """Return whether they are the same events. As with events, the timestamp is not compared."""
+        """Return whether both runs contain the same events. As for single events, timestamps are not compared."""
         if isinstance(other, EventRun):
             return (self.publisher, self.first, self.numbers, self.table) == (
                 other.publisher, other.first, other.numbers, other.table,
@@ -294,25 +298,25 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
 
     @property
     def last(self) -> int:
-        """The number of the last."""
+        """Return the number of the last event."""
         return self.numbers[-1] if self.numbers else self.first + self.table.count - 1
 
     @property
     def seqs(self) -> Sequence[int]:
-        """The numbers of all."""
+        """Return the numbers of all events."""
         return self.numbers or range(self.first, self.first + self.table.count)
 
     def event(self, place: int) -> Event:
-        """Return one of them."""
+        """Return the event at an index."""
         [found] = self.part(place, place + 1)
         return found
 
     def stamped(self, timestamp: int) -> "EventRun":
-        """Return the run with this timestamp."""
+        """Return a copy of the run with this timestamp."""
         return EventRun(self.publisher, self.first, self.table, timestamp, self.numbers)
 
     def part(self, begin: int, end: int) -> "EventRun":
-        """Return some in a row, at least one."""
+        """Return a run of the events from index `begin` to `end`, which must not be empty."""
         if (begin, end) == (0, len(self)):
             return self
         numbers = self.numbers[begin:end]
@@ -320,21 +324,21 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
         return EventRun(self.publisher, first, self.table.part(begin, end), self.stamp, numbers)
 
     def pick(self, places: Sequence[int]) -> "EventRun":
-        """Return those at some places, which ascend; at least one."""
+        """Return a run of the events at these ascending indices, which must not be empty."""
         begin, end = places[0], places[-1] + 1
         if end - begin == len(places):
             return self.part(begin, end)
         return self.picked(places, self.table.decoded().pick(places))
 
     def picked(self, places: Sequence[int], table: EventTable) -> "EventRun":
-        """Return those at some places, which ascend, if this is their table."""
+        """Return a run of the events at these ascending indices, given their table."""
         seqs = self.seqs
         numbers = [seqs[place] for place in places]
         is_consecutive = numbers[-1] - numbers[0] + 1 == len(numbers)
         return EventRun(self.publisher, numbers[0], table, self.stamp, [] if is_consecutive else numbers)
 
     def after(self, seq: int) -> "EventRun | None":
-        """Return those with larger numbers; None if there are none."""
+        """Return a run of the events with larger numbers, or None if there are none."""
         if seq < self.first:
             return self
         if seq >= self.last:
@@ -343,7 +347,7 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
         return self.part(begin, len(self))
 
     def upto(self, seq: int) -> "EventRun | None":
-        """Return those with numbers up to this one; None if there are none."""
+        """Return a run of the events with numbers up to this one, or None if there are none."""
         if seq >= self.last:
             return self
         if seq < self.first:
@@ -352,5 +356,5 @@ class EventRun(msgspec.Struct, frozen=True, array_like=True, eq=False, gc=False)
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
+        """Return the approximate size in bytes."""
         return len(self.publisher) + self.table.size + 9 * len(self.numbers)

@@ -1,4 +1,4 @@
-"""Events: their attributes, their names, and their positions."""
+"""Events, with their attributes and names."""
 
 from datetime import UTC, datetime
 from html import escape
@@ -24,7 +24,7 @@ Attributes: TypeAlias = dict[str, AttributeValue]
 T = TypeVar("T")
 
 _REQUIRED: object = object()
-"""The default value that means: there is no default."""
+"""A default value which means that there is none."""
 SHOWN_BYTES = 60
 """The number of payload bytes that `repr` and notebooks show."""
 _short = Repr()
@@ -65,7 +65,7 @@ class PublishedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False, eq=
         return f"<{type(self).__name__} {self.id} {_short.repr(self.attributes)}{self._shown_payload(' ')}>"
 
     def _shown_payload(self, before: str) -> str:
-        """Return the beginning of the payload; empty if there is none."""
+        """Return the beginning of the payload as text, or an empty string if there is none."""
         more = "…" if len(self.payload) > SHOWN_BYTES else ""
         return f"{before}{bytes(self.payload[:SHOWN_BYTES])!r}{more}" if self.payload else ""
 
@@ -169,7 +169,7 @@ class Event(PublishedEvent, frozen=True, array_like=True, gc=False, eq=False):
 
     @property
     def position(self) -> Position:
-        """The event's place in the stream of the network: `since=event.position` means everything after it."""
+        """The event's place in the stream of the network; `since=event.position` denotes everything after it."""
         if not self.stamp:
             raise ValueError(
                 f"event {self.id} has no position: the protocol of its network keeps no history, or it was not "

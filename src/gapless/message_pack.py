@@ -1,4 +1,4 @@
-"""Counts the objects in an encoded body without decoding it.
+"""Counts the objects in an encoded message without decoding it.
 
 The time to decode depends on the number of objects, not on the bytes: a frame of large payloads is
 copied at once, and one of the same size full of small numbers takes a second. MessagePack is a
@@ -14,7 +14,8 @@ __all__ = ["has_more_entries", "length_of"]
 _U16, _U32 = Struct(">H"), Struct(">I")
 
 _WIDTH = [1] * 256
-"""By first byte: the size of the object, or of an array's or map's header. 0: a length field follows."""
+"""For each first byte, the size of the object, or of an array's or map's header. 0 stands for a following
+length field."""
 _WIDTH[0xA0:0xC0] = range(1, 33)
 _WIDTH[0xC4:0xCA] = [0] * 6
 _WIDTH[0xCA:0xD4] = [5, 9, 2, 3, 5, 9, 2, 3, 5, 9]
@@ -40,11 +41,11 @@ _LONG: dict[int, tuple[int, Callable[[memoryview, int], int]]] = {
     0xC7: (3, _byte), 0xC8: (4, _short), 0xC9: (6, _long),
     0xD9: (2, _byte), 0xDA: (3, _short), 0xDB: (5, _long),
 }  # fmt: skip
-"""Binary, extensions and strings: the size of the header, and how to read the length that follows."""
+"""For binary data, extensions and strings: the size of the header, and a function that reads the length."""
 
 
 def has_more_entries(body: memoryview, most: int) -> bool:
-    """Return whether the body has more than `most` objects; arrays, maps and each of their elements count."""
+    """Return whether the body contains more than `most` objects. Arrays, maps and each of their elements count."""
     width, place, end = _WIDTH, 0, len(body)
     try:
         for _ in range(most):
@@ -58,12 +59,12 @@ def has_more_entries(body: memoryview, most: int) -> bool:
                 head, read = _LONG[kind]
                 place += head + read(body, place + 1)
     except (IndexError, error):
-        return False  # truncated: the decoder will report it
+        return False  # the body is truncated, which the decoder reports
     return place < end
 
 
 def length_of(body: memoryview) -> int:
-    """Return the length of the array with which the body begins; 0 if it does not begin with one."""
+    """Return the length of the array with which the body begins, or 0 if it does not begin with one."""
     first = body[0] if body else 0
     if 0x90 <= first <= 0x9F:
         return first - 0x90

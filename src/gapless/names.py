@@ -1,4 +1,4 @@
-"""Durable subscriptions: the calls that a client's node takes and the answers that it gives to its runtime."""
+"""The calls and answers of a client's node that concern durable subscriptions."""
 
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
@@ -19,9 +19,9 @@ AckMode: TypeAlias = Literal["auto", "manual"]
 
 
 DEAD_LETTER = "dead_letter."
-"""The prefix of the attributes that say why an event became a dead letter."""
+"""The prefix of the attributes that describe why an event became a dead letter."""
 LISTING = "names/"
-"""Precedes the number of a `ListDurables` request in the message that denies it."""
+"""The prefix of the number of a `ListDurables` request, in the message that denies the request."""
 
 
 class Acknowledge(msgspec.Struct, frozen=True):
@@ -34,8 +34,7 @@ class Acknowledge(msgspec.Struct, frozen=True):
 
 
 class AcknowledgeEach(msgspec.Struct, frozen=True):
-    """A client's call: acknowledge exactly these deliveries to this client, in whatever order they came.
-    `EachAcknowledged` follows."""
+    """A client's call: acknowledge exactly these deliveries, in any order. `EachAcknowledged` follows."""
 
     subscription: str
     counts: Sequence[int]
@@ -52,7 +51,7 @@ class Nack(msgspec.Struct, frozen=True):
 
 
 class ExtendAck(msgspec.Struct, frozen=True):
-    """A client's call: these deliveries are still being processed, so their `redeliver_s` restarts."""
+    """A client's call: restart the redelivery timeout of these deliveries, which are still being processed."""
 
     subscription: str
     counts: Sequence[int]
@@ -72,7 +71,7 @@ class MoveDurable(msgspec.Struct, frozen=True):
     """A unique identifier that begins with the client's name, as those of subscriptions do."""
     name: str
     filter: str
-    """The filter of the durable subscription: a user who may not subscribe to it may not change it."""
+    """The filter of the durable subscription, because only users who may subscribe to it may change it."""
     position: Position | None
     """The new position; None deletes the durable subscription."""
 
@@ -84,11 +83,11 @@ class Attached(msgspec.Struct, frozen=True):
     subscription: str
     name: str
     generation: int
-    """The generation: it grows with each client that attaches."""
+    """The generation of the attachment, which grows with each client that attaches."""
     position: int
     got: dict[str, int]
     delivered: int = 0
-    """Events with this timestamp or an earlier one may have been delivered before."""
+    """The timestamp up to which events may have been delivered before."""
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
@@ -101,8 +100,9 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 class EachAcknowledged(msgspec.Struct, frozen=True):
-    """These deliveries are acknowledged one by one. Once it `is_stored` by a majority of the registry replicas, the
-    events are never delivered again."""
+    """These deliveries are acknowledged individually. Once this `is_stored` by a majority of the registry replicas, the
+    events are never delivered again.
+    """
 
     subscription: str
     counts: Sequence[int]
@@ -121,11 +121,11 @@ class DeadLettered(msgspec.Struct, frozen=True):
     letter: int
     """The number of the dead letter among the client's events."""
     count: int = 0
-    """The delivery to this client that failed; 0 if the event was not delivered to it."""
+    """The number of the delivery to this client that failed; 0 if the event was not delivered to it."""
 
 
 class JoinedGroup(msgspec.Struct, frozen=True):
-    """The client is a member of the group of a shared subscription. Everything up to that position is acknowledged."""
+    """The client is a member of the group of a shared subscription, which is acknowledged up to that position."""
 
     subscription: str
     name: str
@@ -133,8 +133,9 @@ class JoinedGroup(msgspec.Struct, frozen=True):
 
 
 class Revoked(msgspec.Struct, frozen=True):
-    """These deliveries were given back, or in a group reassigned to another member. This client can no longer
-    acknowledge them."""
+    """These deliveries were returned, or in a group reassigned to another member. This client can no longer acknowledge
+    them.
+    """
 
     subscription: str
     counts: Sequence[int]
@@ -146,14 +147,14 @@ class DurableInfo(msgspec.Struct, frozen=True):
     name: str
     filter: str
     position: Position
-    """Everything up to it is acknowledged."""
+    """The position up to which everything is acknowledged."""
     client: str
-    """The client that is attached to it, or the coordinator of its group; empty if there is none."""
+    """The attached client, or the coordinator of the group; empty if there is none."""
     lag_s: float
-    """Seconds since its position; 0 if nothing was published after it. Brokers do not know whether newer events match,
-    so this is an upper bound for the age of the oldest event that is not acknowledged."""
+    """The age of the position in seconds; 0 if nothing was published after it. Brokers do not know whether newer events
+    match, so this is an upper bound of the age of the oldest unacknowledged event."""
     is_shared: bool = False
-    """Whether a group shares it."""
+    """Whether a group shares the subscription."""
 
 
 class DurablesListed(msgspec.Struct, frozen=True):
@@ -166,7 +167,7 @@ class DurablesListed(msgspec.Struct, frozen=True):
 
 
 class DurableChanged(msgspec.Struct, frozen=True):
-    """A durable subscription was moved or deleted; or `reason` says why not."""
+    """A durable subscription was moved or deleted, or `reason` says why it was not."""
 
     request: str
     reason: str

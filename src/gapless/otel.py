@@ -28,11 +28,11 @@ from gapless.events import Event
 __all__ = ["Tracing"]
 
 OPEN_MAX = 10_000
-"""The maximum number of open spans: beyond it, spans of unacknowledged events are ended, the oldest first."""
+"""The maximum number of open spans. Beyond it, spans of unacknowledged events are ended, the oldest first."""
 
 
 class Tracing(Middleware):
-    """Makes spans for publications and deliveries. Several clients can share one object."""
+    """Middleware that creates spans for publications and deliveries. Several clients can share one object."""
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
         """Create the middleware. By default, spans go to the provider of the process."""

@@ -1,4 +1,4 @@
-"""A position: a place in the stream of all events of a network, from which any program can continue later.
+"""Positions: places in the stream of all events of a network, from which any program can continue later.
 
 Brokers give each publication a timestamp that is larger than the timestamps of all its causes. Events are ordered by
 timestamp, publisher and number, so effects come after their causes. A position is a place in that order, in one of two
@@ -38,7 +38,7 @@ class Position:
     __slots__ = ("_place",)
 
     _place: tuple[int, bool, str, int]
-    """Timestamp, whether it is network-wide, publisher and number: the sort key of positions."""
+    """The timestamp, whether the position is network-wide, the publisher and the number: the sort key of positions."""
 
     def __init__(self, text: str) -> None:
         found = _TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
@@ -87,17 +87,17 @@ class Position:
 
     @property
     def is_network_wide(self) -> bool:
-        """Whether it includes all events with its timestamp; otherwise it is after one event."""
+        """Whether the position includes all events with its timestamp. Otherwise it is after one event."""
         return self._place[1]
 
     @property
     def publisher(self) -> str:
-        """The publisher of the event before it; empty if it is network-wide."""
+        """The publisher of the event before the position, or an empty string if it is network-wide."""
         return self._place[2]
 
     @property
     def number(self) -> int:
-        """The number of the event before it; 0 if it is network-wide."""
+        """The number of the event before the position, or 0 if it is network-wide."""
         return self._place[3]
 
     @property
@@ -107,7 +107,7 @@ class Position:
 
     @property
     def floor(self) -> int:
-        """The largest timestamp of which it includes all events."""
+        """The largest timestamp of which the position includes all events."""
         return self._place[0] if self._place[1] else self._place[0] - 1
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ def _escaped(name: str) -> str:
 
 
 def _unescaped(text: str) -> str | None:
-    """Return the name; None if the text is not an escaped name."""
+    """Return the unescaped name, or None if the text is not an escaped name."""
     first, *rest = text.split("~")
     try:
         raw = b"".join([first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)])

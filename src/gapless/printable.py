@@ -1,4 +1,4 @@
-"""Validates names, and makes text from outside safe to print.
+"""Validates names, and makes text from untrusted sources safe to print.
 
 A name appears in logs, terminals and files. So every place that accepts the name of a client or a subscription, at a
 client or at a broker, calls `name_complaint`: a name must not start a line, move a cursor or reverse the text after it.
@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[^\s\"'=\\]+")
 
 
 def name_complaint(what: str, name: str, most: int = NAME_MAX) -> str:
-    """Return why this cannot be a name, as a sentence about `what`; empty if it can."""
+    """Return why a text cannot be a name, as a sentence about `what`, or an empty string if it can."""
     if not 1 <= len(name) <= most:
         return f"{what} has 1 to {most} characters, but this one has {len(name):,}"
     if not name.isprintable():
@@ -33,7 +33,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return text of several lines with the same escapes, and its line breaks kept."""
+    """Return text of several lines with the same escapes, keeping its line breaks."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
@@ -49,8 +49,7 @@ def _in_json(character: str) -> str:
 
 
 def as_value(value: object) -> str:
-    """Return the text as the value in `key=value`, in quotation marks if it could be mistaken for another key
-    or value."""
+    """Return the text as the value in `key=value`, in quotation marks if it could be misread."""
     text = printable(str(value))
     if _PLAIN.fullmatch(text):
         return text

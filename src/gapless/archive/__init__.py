@@ -1,4 +1,4 @@
-"""An archive keeps events in Parquet files, by date, for longer than brokers do.
+"""Archives: directories that keep events in Parquet files, by date, for longer than brokers do.
 
 | purpose | module |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""Merges small files into larger ones, because frequent archiving writes many, and reading them is slow."""
+"""Merges small files of an archive into larger ones. Frequent archiving writes many files, and reading them is slow."""
 
 from itertools import groupby
 from pathlib import Path
@@ -14,11 +14,11 @@ __all__ = ["compact"]
 SMALL = 32 * 1024 * 1024
 """The size in bytes below which a file can be merged."""
 MANY = 16
-"""Number of consecutive small files of a date that are merged."""
+"""The number of consecutive small files of a date from which they are merged."""
 
 
 def compact(archive: Archive, contents: Contents, many: int = MANY) -> Contents:
-    """Return the new contents: the same events, in at most as many files."""
+    """Merge small files. Return the new contents, with the same events in at most as many files."""
     files: list[ArchivedFile] = []
     old: list[ArchivedFile] = []
     for _, run in groupby(contents.files, lambda file: (Path(file.path).parent, file.size < SMALL)):

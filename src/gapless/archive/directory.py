@@ -1,4 +1,4 @@
-"""An archive on disk: a list of files, and the files.
+"""The directory of an archive: its list of files, and the files.
 
     archive.json                                  the list
     date=2026-11-16/p1793280000000000.parquet     events up to this position, of this date
@@ -36,16 +36,16 @@ class ArchivedFile(msgspec.Struct, frozen=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """The contents of an archive: everything that matches a filter, after one position and up to another."""
+    """The list of an archive's files: everything that matches a filter, after one position and up to another."""
 
     network: str
     filter: str
     since: Position
     until: Position
     files: list[ArchivedFile] = []
-    """In the order of their positions."""
+    """The files, ordered by position."""
     gaps: list[tuple[Position, Position]] = []
-    """Between these positions events are missing: brokers had lost them before they were archived."""
+    """Pairs of positions between which events are missing, because brokers had lost them before they were archived."""
 
     def between(self, since: Position, until: Position) -> list[ArchivedFile]:
         """Return the files with events after one position and up to another."""
@@ -53,7 +53,7 @@ class Contents(msgspec.Struct, frozen=True):
 
 
 class Archive:
-    """An archive directory."""
+    """The directory of one archive."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -62,14 +62,14 @@ class Archive:
         return f"{type(self).__name__}({str(self.path)!r})"
 
     def contents(self) -> Contents:
-        """Return its contents; raise an `ArchiveError` if it is not an archive."""
+        """Return the archive's list of files. Raise an `ArchiveError` if the directory is not an archive."""
         found = self.contents_if_any()
         if found is None:
             raise ArchiveError(f"there is no archive at {self.path}: gapless archive writes one")
         return found
 
     def contents_if_any(self) -> Contents | None:
-        """Return its contents; None if nothing was archived there."""
+        """Return the archive's list of files, or None if nothing was archived there."""
         path = self.path / LIST
         try:
             return msgspec.json.decode(path.read_bytes(), type=Contents, dec_hook=lambda kind, text: kind(text))
@@ -79,7 +79,7 @@ class Archive:
             raise ArchiveError(f"{path} is damaged: {error}") from None
 
     def replace(self, contents: Contents) -> None:
-        """Replace the list."""
+        """Replace the list of files atomically."""
         beside = self.path / f"{LIST}.new"
         with beside.open("wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(contents, enc_hook=str), indent=1))
@@ -93,7 +93,7 @@ class Archive:
             os.close(number)
 
     def clear(self, contents: Contents | None) -> None:
-        """Remove files that are not listed."""
+        """Remove files that are not in the list."""
         listed = {file.path for file in contents.files} if contents is not None else set[str]()
         for path in self.path.glob("date=*/*.parquet*"):
             if str(path.relative_to(self.path)) not in listed:
@@ -101,7 +101,7 @@ class Archive:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock that excludes other writers."""
+        """Hold the lock of the archive, which excludes other writers."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / "lock").open("ab")

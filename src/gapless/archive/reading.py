@@ -21,14 +21,14 @@ ROWS = 8_192
 
 
 def read_files(archive: Archive, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
-    """Yield the matching events after one position and up to another."""
+    """Yield lists of matching events after one position and up to another."""
     for events, _ in read_on(archive, text, since, until):
         if events:
             yield events
 
 
 def read_on(archive: Archive, text: str, since: Position, until: Position) -> Iterator[tuple[list[Event], Position]]:
-    """Yield the matching events, each time with the position reached. Files may be merged during the read."""
+    """Yield lists of matching events, each with the position reached. Files may be merged during the read."""
     place = since
     while place < until:
         contents = archive.contents()
@@ -45,7 +45,7 @@ def read_on(archive: Archive, text: str, since: Position, until: Position) -> It
 
 
 def read_file(path: Path, text: str, since: Position, until: Position) -> Iterator[list[Event]]:
-    """Yield the matching events of one file."""
+    """Yield lists of matching events in one file."""
     test = parse(text).test
     try:
         with pq.ParquetFile(path) as source:

@@ -1,4 +1,6 @@
-"""Writes events to files, by date and with a suitable size; a file is complete before it is listed."""
+"""Writes events to the files of an archive, by date and with a suitable size. A file is complete before it is
+listed.
+"""
 
 import os
 from collections.abc import Sequence
@@ -26,9 +28,8 @@ SCHEMA = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""Attributes are JSON text, so that each keeps its type. A position is text, with its timestamp in
-another column.
-"""
+"""The columns of a file. Attributes are JSON text, so that each keeps its type. A position is text, with its timestamp
+in another column."""
 
 GROUP = 65_536
 """Number of events in one row group."""
@@ -38,7 +39,7 @@ FILE_BYTES = 128 * 1024 * 1024
 
 
 class ArchiveWriter:
-    """Appends events to an archive, in their order."""
+    """Appends events to an archive, ordered by position."""
 
     def __init__(self, archive: Archive, contents: Contents) -> None:
         self._archive = archive
@@ -47,13 +48,13 @@ class ArchiveWriter:
         self._group_bytes = 0
         self._file: _File | None = None
         self._full: list[ArchivedFile] = []
-        """Files that are written but not listed."""
+        """Files that are complete but not listed yet."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {str(self._archive.path)!r}>"
 
     def add(self, events: Sequence[Event]) -> None:
-        """Add further events, in the order of positions."""
+        """Add events, which must follow the earlier ones in the order of positions."""
         for event in events:
             last = self._group[-1] if self._group else None
             if last is not None and last.stamp != event.stamp:
@@ -68,7 +69,7 @@ class ArchiveWriter:
             self._group_bytes += 200 + len(event.payload)
 
     def commit(self, until: Position) -> int:
-        """List everything up to this position in the archive. Return the number of added events."""
+        """List all events up to this position in the archive. Return the number of added events."""
         self._end_file(until)
         full, self._full = self._full, []
         if full:
@@ -78,7 +79,7 @@ class ArchiveWriter:
         return sum(file.events for file in full)
 
     def note_gap(self, since: Position, until: Position) -> None:
-        """Note that events between these positions are missing; the next commit records it."""
+        """Record that events between these positions are missing. The next commit writes it to the list."""
         gaps = list(self.contents.gaps)
         if gaps and gaps[-1][1] >= since:
             since, until = gaps[-1][0], max(until, gaps.pop()[1])
@@ -134,7 +135,7 @@ class _File:
 
 
 def table_of(events: Sequence[Event]) -> pa.Table:
-    """Return the events as rows of a file."""
+    """Return the events as a table for a file."""
     stamps = pa.array([event.stamp for event in events], pa.int64())
     columns = [
         pa.array([event.publisher for event in events], pa.string()),
@@ -148,5 +149,5 @@ def table_of(events: Sequence[Event]) -> pa.Table:
 
 
 def date_of(stamp: int) -> str:
-    """Return the date of a timestamp, in UTC."""
+    """Return the date of a timestamp in UTC, as text."""
     return datetime.fromtimestamp(stamp / 1e6, UTC).date().isoformat()

@@ -1,4 +1,4 @@
-"""The checker of traces: decides whether a run kept its guarantee, and names each anomaly with a proof."""
+"""The checkers of traces: they decide whether a run kept its guarantee, and prove each anomaly."""
 
 from gapless.checkers.incomplete_clients import incomplete_sentences
 from gapless.checkers.judge import check, check_all

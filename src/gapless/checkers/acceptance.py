@@ -1,4 +1,4 @@
-"""Decides which deliveries count: finds `spurious` and `duplicate`.
+"""Decides which deliveries of a subscription count, and finds `spurious` and `duplicate` ones.
 
 The deliveries for a subscription S are processed in the order of its client's steps. A delivery of
 event e, number s of publisher p, is classified by the first of these rules that applies:
@@ -26,7 +26,8 @@ from gapless.trace import CutRow, SkippedRow, SubscriptionRow
 __all__ = ["Delivery", "History", "Known", "duplicate_delivery", "flaw_of_event", "flaw_of_time", "spurious_delivery"]
 
 Known: TypeAlias = Literal["match", "no match", "unpublished", "forgotten"]
-"""The facts about a delivered event; `forgotten`: it was published too long ago to be kept."""
+"""The relation of a delivered event to the subscription; `forgotten` means that it was published too long ago to be
+kept."""
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
@@ -43,25 +44,25 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def published_by(self) -> str | None:
-        """The publisher, if it published the event."""
+        """Return the publisher, or None if it never published the event."""
         return None if self.known == "unpublished" else self.publisher
 
 
 class History(msgspec.Struct):
-    """The promises of a subscription, and the bounds of its accepted events."""
+    """The cuts of a subscription, and the bounds of its accepted events."""
 
     row: SubscriptionRow
     cuts: dict[str, CutRow] = {}
     skipped: dict[str, list[SkippedRow]] = {}
-    """By publisher: events that were reported to the subscription as lost, so they are not missing."""
+    """For each publisher, the events that were reported to the subscription as lost, which are not missing."""
     lowest: dict[str, int] = {}
-    """By publisher: the lowest accepted number."""
+    """For each publisher, the lowest accepted number."""
     highest: dict[str, int] = {}
-    """By publisher: the highest accepted number."""
+    """For each publisher, the highest accepted number."""
     accepted: int = 0
 
     def start(self, publisher: str) -> int | None:
-        """Return the starting cut: as it was fixed, or else the lowest accepted number, or else None."""
+        """Return the starting cut of a publisher: as it was fixed, or else the lowest accepted number, or None."""
         cut = self.cuts.get(publisher)
         return cut.from_seq if cut is not None else self.lowest.get(publisher)
 
@@ -75,8 +76,7 @@ class History(msgspec.Struct):
         return any(row.from_seq <= seq <= row.to_seq for row in self.skipped.get(publisher, ()))
 
     def is_reached(self, event: Publication, quiesced: bool) -> bool:
-        """Return whether the event, which never came, is not after its publisher's end, as far as
-        that is known.
+        """Return whether an event that was never delivered is not after its publisher's end, as far as that is known.
 
         An ending cut of the publisher decides it. If the subscription has ended without one, an
         event of the publisher must have come. If it is active, the publisher must have a starting
@@ -114,7 +114,7 @@ def flaw_of_time(time_ms: float, subscription: SubscriptionRow) -> str | None:
 
 
 def spurious_delivery(delivery: Delivery, flaw: str) -> Anomaly:
-    """Return the anomaly of an event that was not asked for."""
+    """Return the anomaly of a delivery that was not requested."""
     client, event, subscription = delivery.client, delivery.event_id, delivery.subscription
     return Anomaly(
         kind="spurious",
@@ -128,7 +128,7 @@ def spurious_delivery(delivery: Delivery, flaw: str) -> Anomaly:
 
 
 def duplicate_delivery(delivery: Delivery, first_step: int | None) -> Anomaly:
-    """Return the anomaly of an event that came before, in step `first_step` if that is known."""
+    """Return the anomaly of an event that was delivered before, in step `first_step` if that is known."""
     client, event, subscription, step = delivery.client, delivery.event_id, delivery.subscription, delivery.step
     how, steps = f"again for {subscription}, in step {step}", [step]
     if first_step is not None:

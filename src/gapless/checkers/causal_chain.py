@@ -19,21 +19,19 @@ from gapless.checkers.publications import Publication
 __all__ = ["CausalChains", "Chains", "NoChainError"]
 
 _Arrivals = tuple[list[int], list[Publication]]
-"""Places in a client's history at which the highest number of one publisher grew, and the events
-that caused it.
-"""
+"""The indices in a client's history at which the highest number of one publisher grew, with the events."""
 
 
 class NoChainError(Exception):
-    """The pasts claim a cause from which no chain leads: they are false."""
+    """Raised when the pasts claim a cause from which no chain leads, so that they are false."""
 
 
 class Chains(Protocol):
-    """Finds the proof of a causal anomaly."""
+    """Finds the shortest proof of a causal anomaly."""
 
     def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
-        """Return ids from one of the causes to the effect, as few as possible; None if chains are
-        not searched for.
+        """Return the ids of a shortest chain from one of the causes to the effect, or None if no chains are searched
+        for.
         """
 
 
@@ -41,7 +39,7 @@ class CausalChains:
     """Finds chains in one causal order."""
 
     def __init__(self, events: Sequence[Publication], acts: Callable[[], Acts], at_most: int | None = None) -> None:
-        """`acts` is called for the first chain; after `at_most` chains no more are searched for."""
+        """`acts` is called for the first chain. After `at_most` chains, no more are searched for."""
         self._events = events
         self._acts = acts
         self._left = at_most
@@ -50,8 +48,8 @@ class CausalChains:
         self._arrivals: dict[str, dict[str, _Arrivals]] = {}
 
     def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
-        """Return ids from one of the causes to the effect, as few as possible. One of the causes
-        must be in its past.
+        """Return the ids of a shortest chain from one of the causes to the effect. One of the causes must be in its
+        past.
         """
         if self._left is not None:
             if not self._left:
@@ -83,8 +81,8 @@ class CausalChains:
         return None
 
     def _leads(self, event: Publication, lowest: dict[str, int], followed: dict[str, int]) -> Iterator[Publication]:
-        """Yield the latest event of each publisher that was delivered before this one was
-        published, if it can lead on.
+        """Yield, for each publisher, its latest event that was delivered before the given one was published, if it can
+        lead on.
         """
         place = self._published_at[event.event_id]
         for publisher, (places, arrived) in self._arrivals.get(event.publisher, {}).items():
@@ -104,7 +102,7 @@ class CausalChains:
                 self._index(client, acts)
 
     def _index(self, client: str, acts: Sequence[int]) -> None:
-        """Index the acts of a client that publishes: chains pass through no others."""
+        """Index the actions of a client that publishes. Chains pass through no other clients."""
         delivered_at = self._delivered_at[client] = {}
         arrivals = self._arrivals[client] = {}
         for place, number in enumerate(acts):

@@ -34,7 +34,7 @@ __all__ = ["Covered", "causal_inversion"]
 
 
 class _Reached(dict[str, int]):
-    """The highest number of each publisher; 0 for unknown ones."""
+    """The highest number of each publisher, 0 for unknown publishers."""
 
     def __missing__(self, publisher: str) -> int:
         return 0
@@ -48,27 +48,26 @@ class Covered:
     def __init__(self) -> None:
         self.reached = _Reached()
         self.accepted: list[Publication] = []
-        """The accepted events in order; complete as long as none is forgotten."""
+        """The accepted events in order, unless some were forgotten."""
         self._indexed = 0
-        """How many of them are in `_growth`, which is built only when something is wrong."""
+        """The number of accepted events in `_growth`, which is built only when there is an anomaly."""
         self._growth: dict[str, list[tuple[int, Publication]]] = {}
         self._merged: dict[str, int] = {}
-        """By publisher: the last number whose past was merged."""
+        """For each publisher, the last number whose past was merged."""
 
     def has_effect(self, cause: Publication) -> bool:
-        """Return whether an accepted event has this one in its past."""
+        """Return whether the past of an accepted event contains the cause."""
         return self.reached[cause.publisher] >= cause.seq
 
     def first_effect(self, cause: Publication) -> Publication:
-        """Return the first of these events."""
+        """Return the first accepted event whose past contains the cause."""
         self._index()
         grown = self._growth[cause.publisher]
         return grown[bisect_left(grown, cause.seq, key=itemgetter(0))][1]
 
     def merge(self, event: Publication) -> None:
         """Merge the past of an accepted event."""
-        # Directly after its predecessor, an event adds only what its past has beyond that of the
-        # predecessor.
+        # Directly after its predecessor, an event adds only the entries by which its past exceeds the predecessor's.
         publisher, seq, reached = event.publisher, event.seq, self.reached
         is_next = self._merged.get(publisher, 0) == seq - 1
         for other, last in (event.advances if is_next else event.past).items():
@@ -78,7 +77,7 @@ class Covered:
         self.accepted.append(event)
 
     def _index(self) -> None:
-        """Record by which events each entry grew."""
+        """Record the events by which each entry grew."""
         for event in self.accepted[self._indexed :]:
             for publisher, seq in event.past.items():
                 grown = self._growth.setdefault(publisher, [])
@@ -87,7 +86,7 @@ class Covered:
         self._indexed = len(self.accepted)
 
     def revoke(self, event_id: str) -> None:
-        """Remove an event, and what was reached only through its past."""
+        """Remove an event, and the entries that were reached only through its past."""
         self._index()
         for publisher, grown in self._growth.items():
             if any(effect.event_id == event_id for _, effect in grown):
@@ -96,7 +95,7 @@ class Covered:
         self._merged.pop(event_id.rpartition(":")[0], None)
 
     def forget(self, below: Callable[[str], int]) -> None:
-        """Forget the accepted events, and effects of numbers below these of each publisher."""
+        """Forget the accepted events, and the effects of numbers below these of each publisher."""
         self._index()
         for publisher, grown in self._growth.items():
             least = below(publisher)
@@ -109,7 +108,7 @@ class Covered:
 def causal_inversion(
     history: History, cause: Publication, effect: Publication, how: str, chains: Chains | None
 ) -> Anomaly:
-    """Return the anomaly of an effect that was delivered before its cause, or without it."""
+    """Return the anomaly of an effect that was delivered before or without its cause."""
     client, subscription = history.row.client, history.row.subscription_id
     chain = chains.shortest([cause], effect) if chains is not None else None
     return Anomaly(

@@ -1,4 +1,4 @@
-"""Checks the certificate of causality: `false-past` anomalies where it differs from the computed pasts.
+"""Checks the certificate of causality, and finds `false-past` anomalies where it differs from the computed pasts.
 
 The table `pasts` claims, for each event, the last event of each other publisher in its past. It has a row only
 where that differs from the same publisher's previous event. It is compared with the pasts computed from
@@ -29,17 +29,17 @@ from gapless.trace import EventRow
 __all__ = ["Certificate", "find_false_pasts"]
 
 CHECKPOINT_EVERY = 64
-"""Events of a publisher between two pasts that are stored completely."""
+"""The number of events of a publisher between two pasts that are stored completely."""
 
 CACHED_MAX = 4_000_000
-"""Maximum number of entries in other stored pasts: about 250 megabytes."""
+"""The maximum number of entries in other stored pasts, about 250 megabytes."""
 
 _NOTHING: dict[str, int] = {}
 
 
 class Certificate:
-    """The past of every event as the certificate claims it: sixteen bytes per entry, and a cache of
-    recent pasts.
+    """The past of every event as the certificate claims it. It takes sixteen bytes per entry, and a cache of recent
+    pasts.
     """
 
     def __init__(
@@ -50,9 +50,8 @@ class Certificate:
         about: Sequence[int],
         reach: Sequence[int],
     ) -> None:
-        """`events` are in the order of publishers and numbers. An entry belongs to the event `at`,
-        concerns the publisher with the number `about` in `names`, and the past goes up to `reach`.
-        Entries come in the order of events.
+        """`events` are ordered by publisher and number. An entry belongs to the event `at`, concerns the publisher with
+        index `about` in `names`, and says that the past goes up to `reach`. Entries are in the order of events.
         """
         self.events = [
             TracedPublication(row.event_id, row.publisher, row.seq, row.published_ms, "", self, number)
@@ -69,7 +68,7 @@ class Certificate:
         self._checkpoints = dict(self._whole_pasts())
 
     def past(self, number: int) -> Vector:
-        """Return the past of the event."""
+        """Return the past of the event with this index."""
         found = self._cached.get(number)
         if found is None:
             found = self._cached[number] = self._walk(number)
@@ -80,13 +79,13 @@ class Certificate:
         return found
 
     def advances(self, number: int) -> Vector:
-        """Return the certificate's entries for the event."""
+        """Return the certificate's entries for the event with this index."""
         first, end = self._first[number], self._first[number + 1]
         return {self._names[self._about[place]]: self._reach[place] for place in range(first, end)}
 
     def follows(self, client: str, acts: Sequence[int]) -> bool:
-        """Return whether the claims about the client's events follow from its acts and from the
-        claims about others.
+        """Return whether the claims about the client's events follow from its actions and from the claims about other
+        clients' events.
         """
         known: Knowledge[TracedPublication] = Knowledge(client)
         published = 0
@@ -131,14 +130,14 @@ class Certificate:
 
 
 def _is_true(claimed: Vector, advanced: Vector, past: Vector) -> bool:
-    """Return whether the entries are true and complete."""
+    """Return whether the entries claimed for an event are correct and complete."""
     return advanced.keys() <= claimed.keys() and all(past.get(name, 0) == seq for name, seq in claimed.items())
 
 
 def find_false_pasts(
     claims: Mapping[str, Vector], relation: HappensBefore, events: Sequence[TracedPublication]
 ) -> Iterator[Anomaly]:
-    """Yield an anomaly for each wrong or missing entry of the certificate. `claims`: by event."""
+    """Yield an anomaly for each wrong or missing entry of the certificate. `claims` has the entries by event."""
     for event in events:
         claimed = claims.get(event.event_id, _NOTHING)
         if claimed != event.advances:

@@ -1,4 +1,4 @@
-"""Indexes the rows of one run for the checker.
+"""Indexes the rows of one run for the checkers.
 
 Nothing is checked here, but a trace that no run can have left is refused with a `TraceError`: steps
 that are not 0, 1, 2…, an event that is published twice, by another client, out of its publisher's
@@ -19,33 +19,33 @@ __all__ = ["Evidence", "SubscriptionEvidence", "check_count"]
 
 
 class SubscriptionEvidence(msgspec.Struct, frozen=True):
-    """One subscription, its cuts by publisher, and its deliveries in the order of its client's steps."""
+    """One subscription, with its cuts by publisher and its deliveries in the order of its client's steps."""
 
     row: SubscriptionRow
     cuts: dict[str, CutRow]
     deliveries: list[HistoryRow]
     skipped: dict[str, list[SkippedRow]]
-    """By publisher: events that were reported to it as lost."""
+    """For each publisher, the events that were reported to the subscription as lost."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """One run, by event, publisher, client and subscription."""
+    """The rows of one run, by event, publisher, client and subscription."""
 
     run: RunRow
     events: dict[str, EventRow]
     by_publisher: dict[str, list[EventRow]]
     """Each publisher's events in the order of their numbers."""
     histories: dict[str, list[HistoryRow]]
-    """Each client's acts in the order of their steps."""
+    """Each client's actions in the order of their steps."""
     subscriptions: list[SubscriptionEvidence]
     strays: list[HistoryRow]
     """Deliveries for subscriptions that do not exist or belong to another client."""
     pasts: dict[str, dict[str, int]]
     """The certificate's entries, by event and publisher."""
     cut_short: IncompleteClient
-    """Clients of which the trace is incomplete."""
+    """The clients whose part of the trace is incomplete."""
     published: int
-    """The number of publications among the acts."""
+    """The number of publications among the actions."""
 
     @property
     def listed(self) -> list[EventRow]:
@@ -54,12 +54,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def deliveries(self) -> int:
-        """Return the number of deliveries among the acts."""
+        """Return the number of deliveries among the actions."""
         return sum(map(len, self.histories.values())) - self.published
 
     @classmethod
     def of(cls, trace: Trace, *, is_share: bool = False) -> "Evidence":
-        """Index the trace of one run. The `history` of a share holds all acts of some clients."""
+        """Index the trace of one run. The `history` of a share contains all actions of some clients."""
         if len(trace.runs) != 1:
             raise TraceError(f"the trace holds {len(trace.runs)} runs; judge them with check_all, or split it first")
         run = trace.runs[0]
@@ -124,7 +124,7 @@ def check_count(run: str, listed: int, published: int) -> None:
 
 
 def _check_publications(events: dict[str, EventRow], histories: dict[str, list[HistoryRow]], run: str) -> int:
-    """Check the publications; return their number."""
+    """Check the publications of all clients, and return their number."""
     published = 0
     for client, rows in histories.items():
         last_seq = 0

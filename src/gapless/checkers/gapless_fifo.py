@@ -1,4 +1,4 @@
-"""Gapless FIFO delivery (definition 1 of the LoCaPS paper): finds `fifo-inversion` and `gap`.
+"""Checks gapless FIFO delivery (definition 1 of the LoCaPS paper), and finds `fifo-inversion` and `gap`.
 
 Let H be the accepted history of a subscription S.
 
@@ -26,18 +26,18 @@ __all__ = ["Absences", "absences", "fifo_inversion", "gap_at"]
 
 
 class Absences(msgspec.Struct, frozen=True):
-    """Events that match a subscription and never came for it, in the order of publishers and numbers."""
+    """The events that match a subscription and were never delivered to it, ordered by publisher and number."""
 
     before_start: list[Publication]
-    """Before the starting cut of their publisher, or of a publisher without one."""
+    """Events before the starting cut of their publisher, or of a publisher without one."""
     within: list[Publication]
-    """From the starting cut on, and before the last event that came or up to the ending cut."""
+    """Events from the starting cut on that are before the last delivered event or covered by the ending cut."""
     after_last: list[Publication]
-    """The others."""
+    """All other events."""
 
 
 def absences(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> Absences:
-    """Return the matching events that never came, by their position."""
+    """Return the matching events that were never delivered, grouped by their relation to the cuts."""
     found = Absences([], [], [])
     for publisher in sorted(missing):
         start = history.start(publisher)
@@ -56,7 +56,7 @@ def absences(history: History, missing: Mapping[str, Mapping[int, Publication]])
 
 
 def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
-    """Return the anomaly of an event that came after this later number of its publisher."""
+    """Return the anomaly of an event that was delivered after this later number of its publisher."""
     client, subscription, publisher = history.row.client, history.row.subscription_id, late.publisher
     return Anomaly(
         kind="fifo-inversion",
@@ -71,7 +71,7 @@ def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
 
 
 def gap_at(history: History, missing: Publication, following: int | None) -> Anomaly:
-    """Return the anomaly of an event that was not delivered, though a later one was, or the ending cut includes it."""
+    """Return the anomaly of an event that was not delivered, although a later one was or the ending cut includes it."""
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     proof = [] if publisher in history.cuts else [f"{publisher}:{history.lowest[publisher]}"]
     proof.append(missing.event_id)

@@ -1,4 +1,4 @@
-"""Lamport's relation over clients, computed from `history` alone.
+"""Computes Lamport's happens-before relation over clients from `history`.
 
 An event happens before another if the publisher of the second had published or delivered the first before it
 published the second, and so on in chains. A publisher numbers its events in the order in which it publishes
@@ -27,21 +27,22 @@ from gapless.trace import EventRow
 __all__ = ["Acts", "HappensBefore", "Knowledge"]
 
 Acts: TypeAlias = Mapping[str, Sequence[int]]
-"""By client: its acts in order, without deliveries of unpublished events."""
+"""For each client, its actions in order, without deliveries of unpublished events."""
 
 P = TypeVar("P", bound=Publication)
 _NOTHING: Vector = {}
 
 
 class Knowledge(Generic[P]):
-    """The knowledge of one client in one causal order."""
+    """The knowledge of one client in one causal order, as a vector."""
 
     def __init__(self, client: str) -> None:
         self.client = client
         self.past: Vector = _NOTHING
-        """The past of its last event."""
+        """The past of the client's last event."""
         self._fresh: dict[str, P] = {}
-        """By other publisher: the highest event delivered since then; the latest delivery last."""
+        """For each other publisher, the highest event delivered since the client's last publication; the latest
+        delivery is last."""
 
     def deliver(self, event: P) -> None:
         """Record the delivery of another client's event."""
@@ -49,13 +50,11 @@ class Knowledge(Generic[P]):
         self._fresh[event.publisher] = event if event.seq >= before.seq else before
 
     def has_received(self, seq: int) -> bool:
-        """Return whether a delivered event has this event of its own, or a later one, in its past."""
+        """Return whether the client was delivered an event whose past contains its own event `seq`, or a later one."""
         return any(event.past.get(self.client, 0) >= seq for event in self._fresh.values())
 
     def publish(self) -> Vector:
-        """Publish an event: `past` is its past from now on. Returns the entries that are higher
-        than before.
-        """
+        """Publish an event of the client, whose past is then `past`. Return the entries that are higher than before."""
         if not self._fresh:
             return _NOTHING
         before = self.past
@@ -73,7 +72,7 @@ class Knowledge(Generic[P]):
 
 
 class HappensBefore:
-    """The past of every event."""
+    """The past of every event, computed from the histories of all clients."""
 
     def __init__(self, run: str, events: Sequence[EventRow], acts: Acts, order: str | None = "") -> None:
         self.acts = acts
@@ -90,7 +89,7 @@ class HappensBefore:
         return self._pasts[number]
 
     def advances(self, number: int) -> Vector:
-        """Return its entries that are higher than in its publisher's previous event."""
+        """Return the entries of the event's past that are higher than in its publisher's previous event."""
         return self._advances[number]
 
     def _replay(self, run: str) -> None:
@@ -116,7 +115,7 @@ class HappensBefore:
         ready: list[str],
         waiting: dict[int, list[str]],
     ) -> int:
-        """Replay the client's acts until it has to wait; return where it stopped."""
+        """Replay the client's actions until it has to wait. Return the index at which it stopped."""
         acts, pasts, events = self.acts[client], self._pasts, self.events
         for place in range(start, len(acts)):
             number = acts[place]

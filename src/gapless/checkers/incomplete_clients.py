@@ -1,14 +1,12 @@
-"""Clients whose part of a trace is incomplete: what is unknown cannot be checked, and the verdict
-says so.
+"""Describes clients whose part of a trace is incomplete. The verdict says that unknown actions were not checked.
 
-A client is *cut short* if its part of a live trace does not state that it is complete: it was
-killed, ended without `close()`, or is still running; or it wrote none, and others received its
-events. Its known acts are checked as usual, with two exceptions:
+A client is *cut short* if its part of a live trace does not state that it is complete: it was killed, ended without
+`close()`, or is still running; or it wrote none, and others received its events. Its known actions are checked as
+usual, with two exceptions:
 
-- For its subscriptions the run is not quiet: their claims up to their end are checked, but not
-  completeness.
-- Its events that nobody received and that were not confirmed to it (`sent_seq`) may never have
-  left: they are due to nobody.
+- For its subscriptions the run is not quiet: their cuts are checked, but not completeness.
+- Its events that no client received and that were not confirmed to it (`sent_seq`) may never have left it, so they are
+  not due to any subscription.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +17,7 @@ from gapless.trace import CutShortRow, EventRow, HistoryRow
 __all__ = ["NAMED_MAX", "IncompleteClient", "incomplete_sentences"]
 
 NAMED_MAX = 3
-"""Clients named in the reason of a verdict; the verdict itself lists all."""
+"""The maximum number of clients named in the reason of a verdict; the verdict itself lists all."""
 
 
 class IncompleteClient:
@@ -39,7 +37,7 @@ class IncompleteClient:
         return row is None or event.seq <= row.sent_seq
 
     def check_deliveries(self, histories: dict[str, list[HistoryRow]], run: str) -> None:
-        """Check that delivered events were sent: no run can leave another trace."""
+        """Raise an error if a delivered event was not sent: no run can leave such a trace."""
         if not self._rows:
             return
         for history in histories.values():
@@ -53,7 +51,7 @@ class IncompleteClient:
                     )
 
     def reason(self) -> str:
-        """Return an addition to the reason of a verdict; empty if all clients are complete."""
+        """Return an addition to the reason of a verdict, or an empty string if all clients are complete."""
         clients = list(self._rows)
         if not clients:
             return ""

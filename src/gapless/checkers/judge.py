@@ -1,5 +1,4 @@
-"""Checks runs: indexes a trace, passes each subscription's part to `SubscriptionChecker`, and sums
-up.
+"""Checks runs: indexes a trace, passes each subscription's rows to `SubscriptionChecker`, and combines the results.
 
 It relies on `runs`, `events`, `subscriptions`, `cuts` and `history`, and not on a protocol's
 statements about its own messages. A run can be checked in shares, each of some of its clients: see
@@ -28,19 +27,19 @@ _NOTHING: dict[int, TracedPublication] = {}
 
 
 class RunFindings(msgspec.Struct):
-    """The findings of a run, or of a share of it."""
+    """The anomalies found in a run, or in a share of it."""
 
     anomalies: list[Anomaly] = []
     first: int = 0
     """The index of the first anomaly's subscription; anomalies without one come last."""
     silence: tuple[int, str] | None = None
-    """The first subscription of which missing events prove nothing, and why."""
+    """The first subscription whose missing events prove nothing, and the reason."""
     accepted: int = 0
     reported_losses: int = 0
 
 
 def check(trace: Trace) -> Verdict:
-    """Check the only run in the trace by the guarantee that it claims."""
+    """Check the only run in the trace against the guarantee that it claims."""
     evidence = Evidence.of(trace)
     found = check_run(evidence)
     first = found.anomalies[0].message if found.anomalies else None
@@ -75,13 +74,13 @@ def check_run(evidence: Evidence) -> RunFindings:
 
 
 def acts_of(evidence: Evidence) -> Acts:
-    """Return each client's acts, by the numbers of events in the order of `evidence.listed`."""
+    """Return each client's actions, by the indices of events in `evidence.listed`."""
     numbers = {row.event_id: number for number, row in enumerate(evidence.listed)}
     return {client: _numbered(rows, numbers) for client, rows in evidence.histories.items()}
 
 
 def status_of(first: str | None, anomalies: int, accepted: int, silence: str | None) -> tuple[Status, str]:
-    """Return the status of a run and its reason: the first of the anomalies, or the first silence."""
+    """Return the status of a run with its reason, from its anomalies or its first silent subscription."""
     if first is not None:
         return "invalid", first if anomalies == 1 else f"{first} (and {anomalies - 1} more)"
     if not accepted:
@@ -92,7 +91,7 @@ def status_of(first: str | None, anomalies: int, accepted: int, silence: str | N
 
 
 class RunChecker:
-    """Checks the subscriptions of one run, one after the other, holding one at a time.
+    """Checks the subscriptions of one run, one after the other.
 
     It needs the pasts of all events, and the acts of the clients whose subscriptions it checks. The
     acts of all clients are needed only for the proof of a causal anomaly, or if each topic has its
@@ -107,7 +106,7 @@ class RunChecker:
         chains_max: int | None = None,
         clients: Callable[[str], bool] = lambda client: True,
     ) -> None:
-        """`chains_max`: maximum number of proofs. `clients`: whose subscriptions are checked."""
+        """`chains_max` is the maximum number of proofs. `clients` are those whose subscriptions are checked."""
         self._evidence = evidence
         self._is_mine = clients
         self._chains: dict[str, Chains] = {}
@@ -133,7 +132,7 @@ class RunChecker:
         }
 
     def _split_by_topic(self, rows: Sequence[EventRow], acts: Acts, chains_max: int | None) -> None:
-        """Split the events by topic: each takes part only in the order of its topic, if it has one."""
+        """Split the events by topic. Each takes part only in the causal order of its topic, if it has one."""
         topics = [_topic(row.attributes) for row in rows]
         numbers: dict[str, list[int]] = {}
         for number, topic in enumerate(topics):
@@ -181,12 +180,12 @@ class RunChecker:
             event = known.get(act.event_id)
             if event is None or not judge.deliver_due(event, act.step, act.time_ms):
                 judge.deliver(self._delivery(act, matches))
-        # The acts of a client after the end of its part are unknown: for it, nothing is over.
+        # The actions of a client after the end of its part are unknown, so the run is not quiet for it.
         quiet = evidence.run.quiesced and row.client not in evidence.cut_short
         return judge.findings(evidence.run.clock_skew_ms, self._last_seq, quiet=quiet)
 
     def _strays(self) -> Iterable[Anomaly]:
-        """Yield deliveries for a subscription that does not exist or is another client's."""
+        """Yield an anomaly for each delivery to a subscription that does not exist or belongs to another client."""
         rows = (subscription.row for subscription in self._evidence.subscriptions)
         owners = {row.subscription_id: row.client for row in rows} if self._evidence.strays else {}
         for act in self._evidence.strays:
@@ -216,7 +215,7 @@ def _numbered(rows: Sequence[HistoryRow], numbers: Mapping[str, int]) -> list[in
 
 
 def _chosen(acts: Sequence[int], places: Mapping[int, int]) -> list[int]:
-    """Return the acts that concern some of the events, which have new numbers."""
+    """Return the actions that concern some of the events, with the new indices of these events."""
     chosen = []
     for number in acts:
         place = places.get(number if number >= 0 else ~number)

@@ -27,10 +27,10 @@ _Found = dict[str, dict[int, P]]
 
 
 class Matching(Generic[P]):
-    """The matching events of each filter, by publisher and number, in the order of numbers."""
+    """The events that match each filter, by publisher and number, in ascending order."""
 
     def __init__(self, filters: Iterable[str], events: Iterable[tuple[P, str]]) -> None:
-        """Each event comes with its attributes, and after all earlier events of its publisher."""
+        """Index the events, each with its attributes, in the order of each publisher's numbers."""
         self._by_text: dict[str, list[P]] = {}
         for event, text in events:
             self._by_text.setdefault(text, []).append(event)
@@ -46,7 +46,7 @@ class Matching(Generic[P]):
         self._found: dict[str, _Found[P]] = {}
 
     def events(self, filter_text: str) -> Mapping[str, Mapping[int, P]]:
-        """Return the events that match the filter; publishers without any are omitted."""
+        """Return the events that match the filter. Publishers without any are omitted."""
         if filter_text not in self._found:
             self._found[filter_text] = self._find(filter_text)
         return self._found[filter_text]
@@ -62,7 +62,7 @@ class Matching(Generic[P]):
 
 
 def parsed_filter(filter_text: str) -> Filter:
-    """Return the filter of a subscription; raise a `TraceError` if it is invalid."""
+    """Return the parsed filter of a subscription. Raise a `TraceError` if it is invalid."""
     try:
         return parse(filter_text)
     except GaplessError as error:

@@ -1,4 +1,4 @@
-"""Causal completeness (the rest of definition 2 of the LoCaPS paper): finds `missing-effect`.
+"""Checks causal completeness (the rest of definition 2 of the LoCaPS paper), and finds `missing-effect`.
 
 Let H be the accepted history of a subscription S. Event e of publisher p is a `missing-effect` if
 
@@ -38,7 +38,7 @@ def find_missing_effects(
     accepted: Sequence[Publication] = (),
     chains: Chains | None = None,
 ) -> Iterator[Anomaly]:
-    """Yield an anomaly for each effect of an accepted event that is missing before the start of its publisher.
+    """Yield an anomaly for each missing effect of an accepted event that is before the start of its publisher.
 
     With `chains`, the proof starts at an event of `accepted`, the whole history.
     """

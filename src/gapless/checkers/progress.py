@@ -1,4 +1,4 @@
-"""Silence proves nothing: `unobserved`, and when a verdict is `unknown`.
+"""Finds `unobserved` events, and decides when a verdict is `unknown`.
 
 In a run that went on until it was quiet, with all faults healed, let S be a subscription that did not end, of a client
 that is not cut short: for those that are, no run is quiet.
@@ -29,8 +29,8 @@ __all__ = ["find_unobserved", "silence"]
 
 
 def find_unobserved(history: History, missing: list[Publication]) -> Iterator[Anomaly]:
-    """Yield the events that should have come by the quiet end of the run; `missing` is after all
-    that came.
+    """Yield the events that should have been delivered by the quiet end of the run. `missing` events are after all
+    delivered ones.
     """
     if history.row.ended_ms is not None:
         return
@@ -42,7 +42,7 @@ def find_unobserved(history: History, missing: list[Publication]) -> Iterator[An
 
 
 def silence(history: History, missing: Absences, quiesced: bool) -> str | None:
-    """Return why the subscription's silence proves nothing; None if it is served, or not silent."""
+    """Return why the silence of a subscription proves nothing. Return None if it received events, or was due none."""
     row = history.row
     if history.accepted:
         return None

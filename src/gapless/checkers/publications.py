@@ -1,4 +1,4 @@
-"""A publication as the rules see it: its number, its time, and its past.
+"""Represents a publication for the checkers: its number, its time, and its past.
 
 The past of an event is a vector: for each other publisher, the highest number that happens before
 the event. The event's own publisher is omitted, because all its earlier events are in the past. The
@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 __all__ = ["Pasts", "Publication", "TracedPublication", "Vector"]
 
 Vector: TypeAlias = Mapping[str, int]
-"""By publisher: the highest number in the past; publishers without one are omitted."""
+"""For each publisher, the highest number in the past. Publishers without one are omitted."""
 
 
 class Publication(Protocol):
@@ -20,43 +20,41 @@ class Publication(Protocol):
 
     @property
     def publisher(self) -> str:
-        """Its publisher."""
+        """Return the publisher of the event."""
 
     @property
     def seq(self) -> int:
-        """Its number among those of its publisher, from 1."""
+        """Return the number of the event among those of its publisher, from 1."""
 
     @property
     def event_id(self) -> str:
-        """`publisher:seq`."""
+        """Return the name of the event, `publisher:seq`."""
 
     @property
     def published_ms(self) -> float:
-        """When `publish()` began."""
+        """Return the time at which `publish()` began."""
 
     @property
     def order(self) -> str | None:
-        """Return the causal order that it belongs to: the topic if each is checked separately; None
-        if none.
-        """
+        """Return the causal order to which the event belongs: its topic if topics are checked separately, or None."""
 
     @property
     def past(self) -> Vector:
-        """Return its past in that order."""
+        """Return the event's past in its causal order."""
 
     @property
     def advances(self) -> Vector:
-        """Return at least the entries of its past that are higher than in its publisher's previous event."""
+        """Return a superset of the entries by which the past exceeds that of the publisher's previous event."""
 
 
 class Pasts(Protocol):
-    """The past of every event of a run, by the event's number in it."""
+    """The pasts of all events in a run, by their indices."""
 
     def past(self, number: int) -> Vector:
         """Return the past of an event."""
 
     def advances(self, number: int) -> Vector:
-        """Return the entries that are higher than in its publisher's previous event."""
+        """Return the entries by which the past exceeds that of the publisher's previous event."""
 
 
 class TracedPublication:
@@ -77,10 +75,8 @@ class TracedPublication:
 
     @property
     def past(self) -> Vector:
-        """Return its past."""
         return self._pasts.past(self._number)
 
     @property
     def advances(self) -> Vector:
-        """Return the entries of its past that are higher than in its publisher's previous event."""
         return self._pasts.advances(self._number)

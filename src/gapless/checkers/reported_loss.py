@@ -1,5 +1,4 @@
-"""Checks the losses that were reported to a subscription: they are counted, and a wrong report is a
-`false-loss`.
+"""Checks the losses that were reported to a subscription: counts them, and finds wrong reports (`false-loss`).
 
 If more than f brokers fail, or history is dropped, events are lost. The affected subscriptions
 receive a report. A reported event is not a gap (`gapless_fifo`): it is counted separately. Not
@@ -23,9 +22,7 @@ __all__ = ["count_reported", "delivered_loss", "unpublished_losses"]
 
 
 def count_reported(history: History, missing: Mapping[str, Mapping[int, Publication]]) -> int:
-    """Return how many matching events, from the starting cut on, were reported to the subscription
-    as lost.
-    """
+    """Return how many matching events from the starting cut on were reported to the subscription as lost."""
     count = 0
     for publisher in history.skipped:
         start = history.start(publisher) or 1
@@ -34,7 +31,7 @@ def count_reported(history: History, missing: Mapping[str, Mapping[int, Publicat
 
 
 def delivered_loss(history: History, publisher: str, event_id: str) -> Anomaly:
-    """Return the anomaly of an event that was reported as lost, and delivered."""
+    """Return the anomaly of an event that was both reported as lost and delivered."""
     return _false_loss(history, publisher, event_id, "was delivered")
 
 

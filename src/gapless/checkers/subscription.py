@@ -1,4 +1,4 @@
-"""The rules about one subscription, as one incremental checker that processes events in order.
+"""Checks one subscription incrementally, processing its events in order.
 
 An event is *open* if it matches and has not come. Anomalies of deliveries are known at once, and
 are final (`acceptance`, `gapless_fifo`, `causal_order`, `reported_loss`). Anomalies of missing
@@ -37,42 +37,42 @@ from gapless.trace import SkippedRow, SubscriptionRow
 __all__ = ["Findings", "SubscriptionChecker"]
 
 _RANK: dict[AnomalyKind, int] = {"spurious": 0, "duplicate": 0, "false-loss": 1, "fifo-inversion": 2}
-"""The order in which anomalies of deliveries are shown; those of missing events follow."""
+"""The order in which anomalies of deliveries are shown. Those of missing events follow."""
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """The result for one subscription."""
+    """The result of the check of one subscription."""
 
     anomalies: list[Anomaly]
     accepted: int
     reported_losses: int
     silence: str | None
-    """Why its silence proves nothing."""
+    """Why the silence of the subscription proves nothing."""
 
 
 class SubscriptionChecker:
     """Checks one subscription of any client."""
 
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee, chains: Mapping[str, Chains] | None = None) -> None:
-        """`chains` proves causal anomalies, by causal order; without it, the proof is cause and effect."""
+        """`chains` proves causal anomalies, by causal order. Without it, the proof consists of cause and effect."""
         self.history = History(row)
         self._kinds = JUDGED[guarantee]
         self._chains = chains
         self._is_causal = "causal-inversion" in self._kinds
         self._open: dict[str, dict[int, Publication]] = {}
         self._steps: dict[str, int] = {}
-        """By delivered event: the first step, or `~step` if it was not accepted."""
+        """For each delivered event, the first step, or `~step` if it was not accepted."""
         self._lost: set[str] = set()
-        """Events that came although they were reported as lost."""
+        """The events that were delivered although they were reported as lost."""
         self._numbers: dict[str, list[int]] = {}
-        """By publisher: numbers accepted since the last update of `_following`."""
+        """For each publisher, the numbers accepted since the last update of `_following`."""
         self._following: dict[str, dict[int, int]] = {}
-        """By open event: the lowest accepted number above it."""
+        """For each open event, the lowest accepted number above it."""
         self._covered: dict[str, Covered] = {}
         self._found: list[Anomaly] = []
         self._deliveries = 0
 
-    # ---- what happens -----------------------------------------------------------------------------------------
+    # ---- input ----------------------------------------------------------------------------------------------
 
     def expect(self, publisher: str, events: Mapping[int, Publication]) -> None:
         """Add matching events of the publisher."""
@@ -83,8 +83,8 @@ class SubscriptionChecker:
         self.history.skipped.setdefault(row.publisher, []).append(row)
 
     def deliver_due(self, event: Publication, step: int, time_ms: float) -> bool:
-        """Process a delivery of an open event without anomalies and return True; otherwise
-        `deliver` has to process it.
+        """Process a delivery of an open event that causes no anomaly, and return True. If it returns False, call
+        `deliver`.
         """
         history, publisher, seq = self.history, event.publisher, event.seq
         waiting, row = self._open.get(publisher), history.row
@@ -102,7 +102,7 @@ class SubscriptionChecker:
         return True
 
     def deliver(self, delivery: Delivery) -> None:
-        """Process the next delivery."""
+        """Process the next delivery, and record its anomalies."""
         history, publisher, seq = self.history, delivery.publisher, delivery.seq
         self._deliveries += 1
         waiting = self._open.get(publisher)
@@ -129,7 +129,7 @@ class SubscriptionChecker:
             self._note(delivered_loss(self.history, delivery.publisher, delivery.event_id))
 
     def _deliver_again(self, delivery: Delivery) -> None:
-        """Process a delivery that matches and is not open."""
+        """Process a delivery of an event that matches and is not open."""
         first = self._steps[delivery.event_id]
         self._note(duplicate_delivery(delivery, first if first >= 0 else ~first))
 
@@ -157,12 +157,10 @@ class SubscriptionChecker:
     def _note(self, anomaly: Anomaly) -> None:
         self._found.append(anomaly)
 
-    # ---- what there is to say ---------------------------------------------------------------------------------
+    # ---- results --------------------------------------------------------------------------------------------
 
     def findings(self, skew_ms: float, last_seq: Mapping[str, int], *, quiet: bool) -> Findings:
-        """Return the result if the run ended here. `last_seq`: the last numbers of completely known
-        publishers.
-        """
+        """Return the result if the run ended here. `last_seq` has the last numbers of completely known publishers."""
         history = self.history
         reported = 0
         found = list(self._found)
@@ -194,8 +192,8 @@ class SubscriptionChecker:
                 following[seq] = min(numbers[place], following.get(seq, numbers[place]))
 
     def _missing(self, missing: Absences, late: list[Anomaly], skew_ms: float, *, quiet: bool) -> Iterator[Anomaly]:
-        """Yield the anomalies of missing events, merged with `late` ones; each gets the first name
-        that fits.
+        """Yield the anomalies of missing events, merged with `late` ones. Each event gets the first kind that
+        applies.
         """
         for event in missing.within:
             yield gap_at(self.history, event, self._following.get(event.publisher, {}).get(event.seq))

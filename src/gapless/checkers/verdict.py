@@ -1,4 +1,4 @@
-"""The result of a check: a verdict per run, and an anomaly for each problem.
+"""Represents the result of a check: a verdict for each run, and an anomaly for each problem.
 
 The anomalies have names. Each wrong delivery and each missing event gets exactly one, the first
 that fits in the order of `ANOMALY_KINDS`; the module that finds an anomaly defines it.
@@ -40,7 +40,7 @@ ANOMALY_KINDS: tuple[AnomalyKind, ...] = (
     "spurious", "duplicate", "fifo-inversion", "gap", "causal-inversion", "unobserved", "late-start", "missing-effect",
     "false-loss", "false-past",
 )  # fmt: skip
-"""All kinds, in order of precedence."""
+"""All kinds of anomalies, in order of precedence."""
 
 _ALWAYS: frozenset[AnomalyKind] = frozenset({"spurious", "duplicate", "false-loss", "false-past"})
 _GFD: frozenset[AnomalyKind] = _ALWAYS | {"fifo-inversion", "gap", "unobserved"}
@@ -63,24 +63,24 @@ class Anomaly(msgspec.Struct, frozen=True):
     client: str
     """The subscriber; for `false-past`, the publisher of the event whose past is wrong."""
     subscription: str | None
-    """`None` for `false-past`."""
+    """The subscription; None for `false-past`."""
     event: str | None
-    """The event that is wrong or missing; `None` for a subscription that never became active."""
+    """The event that is wrong or missing; None for a subscription that never became active."""
     publisher: str | None
-    """The publisher of the event; for `false-past`, the one that the wrong entry is about."""
+    """The publisher of the event; for `false-past`, the publisher whom the wrong entry concerns."""
     witness: tuple[str, ...]
-    """Event ids, and steps written as `client#step`, that suffice as a proof."""
+    """Event ids, and steps written as `client#step`, that prove the anomaly."""
     message: str
-    """One sentence for a reader."""
+    """The anomaly in one sentence."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The result for one run."""
+    """The result of checking one run."""
 
     run: str
     guarantee: Guarantee
     status: Status
-    """`invalid` with anomalies; `unknown` if nothing could be checked; else `valid`."""
+    """The status: `invalid` with anomalies, `unknown` if nothing could be checked, and otherwise `valid`."""
     reason: str
     """The reason in one sentence."""
     anomalies: tuple[Anomaly, ...]
@@ -88,9 +88,9 @@ class Verdict(msgspec.Struct, frozen=True):
     subscriptions: int
     deliveries: int
     cut_short: tuple[str, ...] = ()
-    """Clients of which the trace is incomplete, one sentence each."""
+    """The clients whose part of the trace is incomplete, one sentence each."""
     reported_losses: int = 0
-    """Events that were reported as lost, counted for each subscription. They are not anomalies."""
+    """The number of events that were reported as lost, counted for each subscription. They are not anomalies."""
 
     @property
     def counts(self) -> dict[AnomalyKind, int]:

@@ -1,4 +1,4 @@
-"""Verdicts and anomalies as rows: what an audit shows, writes and puts into JSON, with any checker.
+"""Converts verdicts and anomalies to rows, which an audit shows, writes and puts into JSON.
 
 | table | columns |
 | --- | --- |
@@ -18,12 +18,10 @@ from gapless.checkers.verdict import Verdict
 __all__ = ["IN_ORDER", "PAIRS_MAX", "ROWS_MAX", "Row", "anomaly_rows", "first_anomalies", "verdict_row"]
 
 ROWS_MAX = 500_000
-"""Maximum number of rows that one process holds at a time: about half a gigabyte."""
+"""The maximum number of rows that one process holds at a time, about half a gigabyte."""
 
 PAIRS_MAX = 50_000_000
-"""Maximum number of pairs of a subscription and an event in a run: the checkers visit each pair
-that matches.
-"""
+"""The maximum number of pairs of a subscription and a matching event in a run that one process checks."""
 
 IN_ORDER = ("client", "subscription", "event", "message")
 """The order of anomalies of one kind in one run."""
@@ -53,7 +51,7 @@ def anomaly_rows(verdict: Verdict) -> list[Row]:
 
 
 def first_anomalies(found: Iterable[Row], count: int) -> list[Row]:
-    """Return `count` anomalies: the first of each kind in each run before the second of any."""
+    """Return `count` anomalies. The first of each kind in each run precedes the second of any kind."""
     places: Counter[tuple[str, str]] = Counter()
     placed = []
     for row in sorted(found, key=lambda row: [_nulls_first(row[name]) for name in IN_ORDER]):

@@ -26,7 +26,7 @@ def archive_history(
     url: str, text: str, directory: Path, *, every_s: float, once: bool, allow_gaps: bool, credentials: Path | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Archive the available events, then repeat until interrupted."""
+    """Archive the available events, then repeat until interrupted. Return the exit code."""
     parse(text)
     archive = Archive(directory)
     with archive.locked():
@@ -61,7 +61,7 @@ async def archive_portion(
     place, count = contents.until, 0
     is_new = contents.until == EARLIEST
     lacks_after: Position | None = None
-    """Events are missing between this position and the next event."""
+    """The position after which events are missing before the next archived event."""
     while True:
         try:
             events = await reading.take(TAKE)
@@ -87,7 +87,9 @@ async def archive_portion(
             writer.contents = Contents(contents.network, contents.filter, begin, begin)
         if writer.size >= LISTED_BYTES and events[0].position > place:
             count += writer.commit(place)
-        place = Position.at(events[-1].stamp)  # network-wide, so that the next commit does not split a timestamp
+        place = Position.at(
+            events[-1].stamp
+        )  # a network-wide position, so that the next commit does not split a timestamp
         writer.add(events)
 
 

@@ -21,13 +21,13 @@ from gapless.trace.results import must_take_results
 __all__ = ["audit_trace", "judge_on_spark"]
 
 RUNS_SHOWN_MAX = 40
-"""Maximum number of rows in the table of runs; beyond that, runs that are not valid come first."""
+"""Maximum number of rows in the table of runs. If there are more, runs that are not valid come first."""
 
 EXAMPLES_MAX = 3
 """Maximum number of invalid runs that are shown with their anomalies."""
 
 LISTED_MAX = 1000
-"""Maximum number of anomalies in the JSON document. The table that --out writes has all."""
+"""Maximum number of anomalies in the JSON document. The tables that --out writes have all of them."""
 
 RESULTS = ("verdicts", "anomalies")
 """The tables that --out writes."""
@@ -39,7 +39,7 @@ FOR_SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""With thousands of rows, Spark spends most of its time on compiling plans that run once."""
+"""Settings for small traces: with thousands of rows, Spark spends most of its time on compiling plans that run once."""
 
 
 def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path | None, as_json: bool) -> int:
@@ -50,7 +50,7 @@ def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path
     """
     here = None if master or remote else _place_here(trace)
     if out is not None:
-        must_take_results(out, RESULTS)  # before a long audit whose results could not be kept
+        must_take_results(out, RESULTS)  # before a long audit, so that its results can be written
     if here is not None and fits_here(here):
         verdicts, found = judge_here(here, out)
         found = first_anomalies(found, LISTED_MAX)
@@ -101,7 +101,7 @@ def judge_on_spark(
 
 
 def _place_here(trace: str) -> Path | None:
-    """Return the directory of a trace on this machine, or None."""
+    """Return the directory of a trace on this machine, or None if it is elsewhere."""
     path = re.sub(r"^file:/+", "/", trace)
     return None if "://" in path else Path(path)
 

@@ -1,4 +1,4 @@
-"""The audit without Spark: the checkers of this process, for a trace that fits into it.
+"""Audits a trace that fits into this process with its checkers, without Spark.
 
 Starting Spark takes seconds, and ten times the processor time that the checkers need for a small
 trace. The output is the same.
@@ -36,7 +36,7 @@ def fits_here(trace: Path) -> bool:
 
 
 def judge_here(trace: Path, out: Path | None) -> tuple[list[Row], list[Row]]:
-    """Return the verdict on each run, by name, and all anomalies; with `out`, write both there, too."""
+    """Return the verdict on each run, by name, and all anomalies. With `out`, also write both to that directory."""
     judged = sorted(check_all(read_trace(trace, without=("messages",))), key=lambda verdict: verdict.run)
     verdicts = [verdict_row(verdict) for verdict in judged]
     found = [row for verdict in judged for row in anomaly_rows(verdict)]

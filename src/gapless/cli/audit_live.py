@@ -1,5 +1,4 @@
-"""`gapless audit --live`: checks a network while it runs, from the trace parts that its clients
-write.
+"""`gapless audit --live`: checks a running network from the trace parts that its clients write.
 
 Anomalies are printed when they are found. On a terminal, a table shows how far each subscription
 lags. The audit ends when it is interrupted, or when nothing more is written, with the verdict
@@ -33,19 +32,17 @@ if TYPE_CHECKING:
 __all__ = ["View", "audit_live"]
 
 ROWS_MAX = 20
-"""Maximum number of subscriptions in the table: those with anomalies first, then those that lag most."""
+"""Maximum number of subscriptions in the table. Those with anomalies come first, then those that lag most."""
 LOOK_S = 0.5
 TICKS = 3
-"""Number of empty batches after which the run counts as quiet: everything was read again, and all
-decisions were made.
-"""
+"""Number of consecutive empty batches after which the run counts as quiet."""
 
 
 def audit_live(
     directory: str, *, master: str | None, every_s: float, quiet_s: float | None, clock_skew_ms: float | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Check until the end; return the exit code of the verdict."""
+    """Check the network until it is quiet or interrupted. Return the exit code of the verdict."""
     _must_take_parts(Path(directory))
     try:
         from gapless_spark.live.query import SETTINGS, LiveAudit
@@ -71,7 +68,7 @@ def audit_live(
 
 
 def _must_take_parts(place: Path) -> None:
-    """Check that the directory exists and contains nothing but parts; clients may come later."""
+    """Raise an error unless the directory exists and contains only trace parts. Clients may write theirs later."""
     if not place.is_dir():
         raise TraceError(f"there is no directory {place}; gapless up --trace {place} makes it, and lets clients write")
     if (place / "runs").is_dir():
@@ -79,7 +76,7 @@ def _must_take_parts(place: Path) -> None:
 
 
 def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
-    """Show batch after batch; return whether it ended because nothing more arrived."""
+    """Show each batch as it arrives. Return whether the watch ended because nothing more was written."""
     last, idle = time.monotonic(), 0
     while not is_over():
         batch = audit.next(LOOK_S)
@@ -94,8 +91,8 @@ def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Make Ctrl-C and SIGTERM end the audit with its verdict, whatever Spark does; yield a function
-    that returns whether one occurred.
+    """Make Ctrl-C and SIGTERM end the audit with its verdict, whatever Spark does. Yield a function that returns
+    whether such a signal arrived.
     """
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _SIGNALS}
@@ -110,14 +107,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Lines:
-    """Output for programs: one line per batch, and the verdict as the last one."""
+    """Output for programs: one JSON line per batch, and the verdict as the last line."""
 
     def shown(self) -> AbstractContextManager[None]:
-        """Do nothing: there is no live display."""
         return nullcontext()
 
     def show(self, batch: "Batch", reports: "Iterable[SubscriptionReport]") -> None:
-        """Print new anomalies, and the lag of all subscriptions."""
+        """Print new anomalies and the lag of all subscriptions."""
         every = list(reports)
         print_json_line({
             "batch": batch.number, "read": batch.run.read, "events": batch.run.events,
@@ -128,11 +124,11 @@ class _Lines:
         })  # fmt: skip
 
     def end_without(self, reason: str) -> None:
-        """Print the last line, if nothing was read."""
+        """Print the reason why nothing was read, as the last line."""
         print_json_line({"verdict": {"status": "unknown", "reason": reason}})
 
     def end(self, verdict: Verdict, unjudged: int) -> None:
-        """Print the last line."""
+        """Print the verdict as the last line."""
         document: dict[str, Any] = msgspec.to_builtins(verdict)
         print_json_line({"verdict": {**document, "counts": verdict.counts, "unjudged": unjudged}})
 
@@ -146,7 +142,7 @@ def _row(report: "SubscriptionReport") -> dict[str, Any]:
 
 
 class View:
-    """Output for people: anomalies as lines, and on a terminal a live table."""
+    """Output for people: anomalies as text, and a live table on a terminal."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -164,7 +160,7 @@ class View:
             yield
 
     def show(self, batch: "Batch", reports: "Iterable[SubscriptionReport]") -> None:
-        """Print new anomalies, and update the table."""
+        """Print new anomalies and update the table."""
         for anomaly in batch.anomalies:
             self._console.print(_line(anomaly, batch.number))
         for anomaly in batch.withdrawn:
@@ -174,11 +170,10 @@ class View:
             self._live.update(self._table(batch, list(reports)), refresh=True)
 
     def end_without(self, reason: str) -> None:
-        """Print that nothing was read."""
+        """Print the reason why nothing was read."""
         self._console.print(Text.assemble(status_text("unknown"), "  ", reason))
 
     def end(self, verdict: Verdict, unjudged: int) -> None:
-        """Print the verdict."""
         counted = f"{verdict.events:,} events, {verdict.subscriptions} subscriptions, {verdict.deliveries:,} deliveries"
         self._console.print(Text(f"{verdict.run}: {counted}"))
         print_verdict(self._console, verdict)

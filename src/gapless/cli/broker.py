@@ -1,4 +1,4 @@
-"""`gapless broker`: one broker of a network, in this process."""
+"""`gapless broker`: runs one broker of a network in this process."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -15,9 +15,8 @@ __all__ = ["serve"]
 
 
 def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, parent: int) -> int:
-    """Serve until a signal arrives. Clients have other working directories, so they receive the
-    absolute path for traces.
-    """
+    """Run the broker until a signal arrives; return the exit code. The path for traces is made absolute,
+    because clients run in other directories."""
     if level.lower() not in LEVELS:
         raise ConfigError(f"--level {level}: there is no such level; choose one of: {', '.join(LEVELS)}")
     config = load_network(file)
@@ -30,8 +29,8 @@ def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, paren
 
 
 def _endpoint() -> Callable[[Broker], Endpoint]:
-    """Return the whole HTTP endpoint if the extra `http` is installed; otherwise only health,
-    metrics and status.
+    """Return the constructor of the HTTP endpoint. Without the extra `http`, the endpoint serves only health, metrics
+    and status.
     """
     if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httptools", "wsproto")):
         return HttpEndpoint

@@ -23,8 +23,9 @@ WAIT_S = 30.0
 
 
 def delete_events(publisher: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Send the request to every broker, because each knows the time up to which it has admitted events; return 0 if one
-    has any."""
+    """Send the request to every broker, because each knows the time up to which it has admitted events. Return 0 if any
+    broker had events of the client.
+    """
     check_named("the name of a client", publisher, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_delete, publisher=publisher, timeout_s=PATIENCE_S, access=access)
@@ -61,12 +62,12 @@ def _silence(silent: list[str]) -> list[str]:
 
 
 def _deleted(report: dict[str, Any] | None) -> int:
-    """Return how many events a broker has deleted since it started."""
+    """Return how many events a broker has deleted since it started, from its report."""
     return 0 if report is None else int(report["overview"].get("deleted", 0))
 
 
 async def _until_done(addresses: Mapping[str, str], access: Access) -> list[str]:
-    """Wait until these brokers have deleted everything; return those that have not after `WAIT_S`."""
+    """Wait until these brokers have deleted all events. Return the brokers that have not after `WAIT_S`."""
     busy = list(addresses)
     deadline = asyncio.get_running_loop().time() + WAIT_S
     while busy and asyncio.get_running_loop().time() < deadline:

@@ -16,11 +16,11 @@ from gapless.runtime.probe import ask_to_end
 __all__ = ["end_client"]
 
 SHOWN_MAX = 20
-"""Maximum number of suggested names."""
+"""Maximum number of similar client names that are suggested."""
 
 
 def end_client(client: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Ask every broker, because only one of them has the session; return 0 if one ended it."""
+    """Ask every broker to end the session, because only one of them has it. Return 0 if one ended it."""
     check_named("the name of a client", client, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     question = partial(ask_to_end, client=client, timeout_s=PATIENCE_S, access=access)
@@ -43,7 +43,7 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
 
 
 def _similar(answers: Mapping[str, Answer]) -> list[str]:
-    """Return the full names of clients that begin with the input."""
+    """Return the full names of clients that begin with the given name."""
     found: set[str] = set()
     for answer in answers.values():
         names = None if answer is None else answer.get("begin_so")

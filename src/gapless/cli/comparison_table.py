@@ -1,8 +1,7 @@
-"""The two tables of a comparison, formatted by hand: what each protocol promised and held, and its
-costs.
+"""Formats the two tables of a protocol comparison: guarantees, and costs.
 
-A protocol that was skipped or failed has a phrase in place of numbers, which must neither widen a
-column nor exceed the width.
+A protocol that was skipped or failed has a phrase in place of numbers, which must neither widen a column nor exceed the
+width. For this reason the tables are formatted by hand.
 """
 
 import textwrap
@@ -30,12 +29,12 @@ _SIGNS: dict[Status, str] = {"valid": "✓", "invalid": "✗", "unknown": "?"}
 _PROMISE_HEADINGS = ("protocol", "promises", "held", "lost")
 _COST_HEADINGS = ("protocol", "mean", "max", "mean", "p99", "sent", "bytes", "state")
 _GROUPS = ("subscribe ms", "deliver ms", "messages")
-"""Headings above pairs of numeric columns; each pair is preceded by two more spaces."""
+"""Headings above pairs of numeric columns. Each pair is preceded by two additional spaces."""
 _NUMBER_WIDTH = 6
 
 
 def promise_table(entries: Sequence[Entry]) -> Iterator[Text]:
-    """Yield the lines of what each protocol promised, held and lost, at most `WIDTH_MAX` wide."""
+    """Yield the lines of the first table, at most `WIDTH_MAX` wide: what each protocol promises, kept and lost."""
     rows = {entry.protocol: _promise_cells(entry) for entry in entries}
     widths = [max(map(len, column)) for column in zip(_PROMISE_HEADINGS, *rows.values(), strict=True)]
     yield Text(_left(_PROMISE_HEADINGS, widths), "cyan")
@@ -69,7 +68,7 @@ def _left(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _phrase_lines(entry: Entry, cells: Sequence[str], widths: Sequence[int]) -> Iterator[Text]:
-    """Yield the reason for a protocol without figures, in the room of its columns."""
+    """Yield the reason why a protocol has no figures, wrapped to the width of its columns."""
     broken = entry.outcome is not None
     phrase = f"✗ broke down: {entry.outcome.summary}" if entry.outcome is not None else entry.unfit or ""
     before = _left(cells[:2], widths[:2]).ljust(widths[0] + widths[1] + 4)
@@ -80,7 +79,7 @@ def _phrase_lines(entry: Entry, cells: Sequence[str], widths: Sequence[int]) -> 
 
 
 def cost_table(entries: Sequence[Entry]) -> Iterator[Text]:
-    """Yield the lines of the costs of those that ran, at most `WIDTH_MAX` wide."""
+    """Yield the lines of the second table, at most `WIDTH_MAX` wide: the costs of the protocols that ran."""
     ran = [(entry.protocol, entry.figures) for entry in entries if entry.figures is not None]
     width = max([len(_COST_HEADINGS[0]), *(len(name) for name, _ in ran)])
     if not ran:
@@ -101,7 +100,7 @@ def _numbers(figures: Figures) -> list[str]:
 
 
 def _group_line(width: int) -> str:
-    """Return the line of headings, each of which ends with its second column."""
+    """Return the line of headings above pairs of columns, each aligned with the end of its pair."""
     line = " " * width
     for number, name in enumerate(_GROUPS, 1):
         end = len(_right([""] * (2 * number + 1), width))
@@ -110,7 +109,7 @@ def _group_line(width: int) -> str:
 
 
 def _right(cells: Sequence[str], width: int) -> str:
-    """Return the cells in one line, the first aligned left, the others right."""
+    """Return the cells as one line, the first aligned left and the others right."""
     line = cells[0].ljust(width)
     for number, cell in enumerate(cells[1:]):
         line += ("   " if number % 2 == 0 else " ") + cell.rjust(_NUMBER_WIDTH)

@@ -1,4 +1,4 @@
-"""`gapless data`: inspects the data directory of a stopped broker, and checks it for damage."""
+"""`gapless data`: shows the contents of a stopped broker's data directory, and checks it for damage."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,11 @@ from gapless.storage.inspection import Checked, Contents, check_directory, show_
 __all__ = ["check", "show"]
 
 _SHOWN_MAX = 20
-"""Maximum number of problems on a screen; --json has all of them."""
+"""Maximum number of problems that are printed; --json has all of them."""
 
 
 def check(directory: Path, *, as_json: bool) -> int:
-    """Print the problems; return 1 if there are any."""
+    """Print the problems of a data directory. Return 1 if there are any."""
     with sign_of_life("opening") as announce:
         found = check_directory(directory, announce)
     code = INVALID if found.problems else VALID
@@ -44,7 +44,7 @@ def _verdict(found: Checked) -> Text:
 
 
 def show(directory: Path, *, with_entries: bool, as_json: bool) -> int:
-    """Print the contents."""
+    """Print the contents of a data directory."""
     found = show_directory(directory)
     if as_json:
         print_json({"directory": str(directory), **msgspec.to_builtins(found)})

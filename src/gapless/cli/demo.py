@@ -1,4 +1,4 @@
-"""`gapless demo`: runs a real network, kills a broker, and audits what every client received.
+"""`gapless demo`: runs a real network, kills a broker, and audits the events that every client received.
 
 Seven brokers run as processes, 25 ms apart (`demo_network`). The clients' traces are merged and
 checked on Spark. Three other brokers, with disks, are all killed at once (`demo_outage`). Then a
@@ -41,13 +41,14 @@ from gapless.trace import Trace, merge_parts, write_trace
 __all__ = ["run_demo"]
 
 SLACK_HOPS = 2.0
-"""Hops that clients, processes and a busy machine may add to a subscription before it counts as late."""
+"""The number of hops by which a subscription may exceed its expected latency, because clients, processes and a busy
+machine take time."""
 HOPS = {"shipping": 8, "alert": 2, "board": 0}
-"""Hops there and back until the cut is complete, for each subscription shown."""
+"""For each subscription shown, the number of hops there and back until its cut is complete."""
 
 
 def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as_json: bool = False) -> int:
-    """Run the demo, print it, and return the exit code of the verdict."""
+    """Run the demo, print its results, and return the exit code of the verdict."""
     check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     console.quiet = as_json
@@ -72,7 +73,7 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
 
 @contextmanager
 def _quiet_log() -> Iterator[None]:
-    """Suppress client logs: on a busy machine, warnings about slow calls would interrupt the page.
+    """Suppress the logs of clients. On a busy machine, warnings about slow calls would interrupt the output.
 
     Relevant problems are detected by the checker and reported at the end.
     """
@@ -116,7 +117,7 @@ class _Demo:
         self._without: Verdict
         self._waits: dict[str, float]
 
-    # ---- the parts ----------------------------------------------------------------------------------------
+    # ---- the parts of the demo ----------------------------------------------------------------------------
 
     def introduce(self) -> None:
         self._page.heading("A shop on 7 brokers")
@@ -131,7 +132,7 @@ class _Demo:
         )
 
     def live(self) -> None:
-        """Run the live scene."""
+        """Run the network with the crash, and print its results."""
         with sign_of_life("starting seven brokers") as announce:
             with Fleet(self._config, self._folder / "logs") as fleet:
                 self._run = run(run_live(fleet, self._folder, announce))
@@ -241,7 +242,7 @@ class _Demo:
         return f"{waited:.0f} ms ({hops} hops)", waited <= (hops + SLACK_HOPS) * HOP_MS
 
     def document(self, status: Status) -> dict[str, Any]:
-        """Return all results, for programs."""
+        """Return all results as a JSON document."""
         promises = [
             {"promised": promised, "measured": measured, "kept": is_kept}
             for promised, measured, is_kept in self._promises()
@@ -261,7 +262,7 @@ class _Demo:
 
 
 def _short(client: str) -> str:
-    """Return `shop` for `shop-1f2e3d4c`."""
+    """Return the first part of a client's name: `shop` for `shop-1f2e3d4c`."""
     return client.rpartition("-")[0]
 
 

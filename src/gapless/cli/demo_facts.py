@@ -1,4 +1,4 @@
-"""The facts that the demo shows of a run, taken from its trace, not from the protocol."""
+"""Extracts the facts that the simulated demo shows from the trace of its run."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ __all__ = ["DemoRun", "Journey", "crash_of", "journey_of", "run_and_judge"]
 
 
 class DemoRun(msgspec.Struct, frozen=True):
-    """One run with its verdict."""
+    """A simulated run with its trace and its verdict."""
 
     scenario: Scenario
     trace: Trace
@@ -24,7 +24,7 @@ class DemoRun(msgspec.Struct, frozen=True):
 
 
 class Journey(msgspec.Struct, frozen=True):
-    """The journey of a client whose broker crashed."""
+    """The experience of a client whose broker crashed: where it moved, and what it received."""
 
     client: str
     old_broker: str
@@ -38,7 +38,7 @@ class Journey(msgspec.Struct, frozen=True):
 
 
 def run_and_judge(scenario: Scenario, switched_off: Sequence[str] = ()) -> DemoRun:
-    """Run the scenario with some repairs disabled, and check it."""
+    """Run the scenario with some repairs of the protocol disabled, and check its trace."""
     if switched_off:
         options = {**scenario.protocol.options, "switched_off": list(switched_off)}
         protocol = msgspec.structs.replace(scenario.protocol, options=options)

@@ -1,10 +1,8 @@
-"""The live part of `gapless demo`: seven broker processes, busy clients, a SIGKILL, and the
-observations.
+"""Runs the live part of `gapless demo`: seven broker processes, their clients, a SIGKILL, and the measurements.
 
-Orders cause invoices and invoices cause parcels, each published by another client as an answer.
-Subscriptions come and go all the time. The clients write the events to a trace. This module records
-what a trace does not contain: which broker served each client, how long confirmations took, and
-when the killed broker was replaced and rejoined.
+Orders cause invoices and invoices cause parcels, each published by another client as an answer. Subscriptions start and
+end all the time. The clients write the events to a trace. This module records facts that a trace does not contain:
+which broker served each client, how long confirmations took, and when the killed broker was replaced and rejoined.
 """
 
 import asyncio
@@ -27,7 +25,7 @@ __all__ = ["ASKED", "HOP_MS", "MOVING", "PLACES", "VICTIM", "F", "LiveRun", "dem
 
 HOP_MS = 25.0
 SUSPECT_MS = 3_000.0
-"""Longer than the default, so that a busy machine causes no false suspicions."""
+"""The suspicion timeout, longer than the default so that a busy machine causes no false suspicions."""
 F = 1
 VICTIM = "b1"
 MOVING = "kiosk"
@@ -36,58 +34,57 @@ PLACES = {
     "shop": "b3", MOVING: VICTIM, "billing": "b4", "audit": "b5", "board": "b5", "shipping": "b6", "alert": "b6",
     "guest": "b2",
 }  # fmt: skip
-"""The broker of each client."""
+"""The broker at which each client connects."""
 ASKED = {
     "shipping": "kind = 'invoice'",
     "alert": "kind = 'order' AND eur > 100",
     "board": "kind = 'parcel'",
 }
-"""The subscriptions whose latency is shown: not covered; covered by a neighbour's; covered by one
-of the same broker.
-"""
+"""The subscriptions whose latency is shown, by client. The first is not covered, the second is covered by one at a
+neighbour, the third by one at the same broker."""
 AGAIN = 5
-"""How often each of them is made; the median counts."""
+"""How often each of these subscriptions is made; the demo shows the median."""
 GUESTS = ("kind = 'order'", "kind IN ('invoice', 'parcel')", "eur < 100", "TRUE")
 ORDERS_A_SECOND = 30.0
 QUIET_S = 1.0
 PATIENCE_S = 60.0
-"""Timeout of every step, on the slowest of machines."""
+"""The timeout of every step, sufficient for slow machines."""
 Tell = Callable[[str], None]
 
 
 class LiveRun(msgspec.Struct, frozen=True):
-    """The observations, besides the trace."""
+    """The measurements of the live part, besides the trace."""
 
     brokers: dict[str, str]
-    """By client: the broker that served it at the end."""
+    """For each client, the broker that served it at the end."""
     moved_to: str
     """The broker that served the moving client while its own was down."""
     cuts: dict[str, dict[str, int]]
-    """By client of a shown subscription: its starting cut."""
+    """The starting cut of each subscription shown, by client."""
     confirmed_ms: list[float]
-    """How long each order took to be confirmed, while no broker was missing."""
+    """How long each order took to be confirmed while all brokers were running."""
     replacement: str
     replaced_ms: float
     """Time from the kill until another broker took over."""
     back_ms: float
-    """Time from its start until it had rejoined."""
+    """Time from the restart of the killed broker until it had rejoined."""
     silent_ms: float
     """The longest time around the kill without a delivery to the moving client."""
     published_before: int
     published_after: int
-    """Number of orders of the moving client after the kill."""
+    """Number of orders that the moving client published after the kill."""
     peak_mib: float
-    """The peak memory of any broker."""
+    """The peak memory of any broker, in MiB."""
 
 
 def demo_network() -> NetworkConfig:
-    """Return the network of seven brokers, a hop apart."""
+    """Return the configuration of the network of seven brokers."""
     settings = RuntimeSettings(delay_ms=HOP_MS, suspect_ms=SUSPECT_MS)
     return local_network(binary(2), f=F, name="shop", runtime=settings)
 
 
 async def run_live(fleet: Fleet, trace: Path, announce: Tell) -> LiveRun:
-    """Run all steps; return when the network is quiet."""
+    """Run all steps. Return the measurements when all events are delivered."""
     live = _Live(fleet, trace, announce)
     try:
         async with asyncio.timeout(4 * PATIENCE_S):
@@ -112,7 +109,7 @@ class _Live:
         self._kiosk_times: list[float] = []
         self._confirmed: list[tuple[float, float]] = []
         self._orders: list[float] = []
-        """When the moving client published."""
+        """The times at which the moving client published orders."""
 
     async def run(self) -> LiveRun:
         fleet = self._fleet
@@ -186,7 +183,7 @@ class _Live:
         await asyncio.gather(*(self._client(name).advertise(f"kind = '{kind}'") for name, kind in offers.items()))
 
     async def _subscribe(self) -> dict[str, dict[str, int]]:
-        """Make all subscriptions, answering clients first; return the cuts that are shown."""
+        """Make all subscriptions, those of answering clients first. Return the starting cuts that are shown."""
         cuts = {}
         orders = await self._client("billing").subscribe("kind = 'order'")
         invoices = await self._again("shipping")
@@ -208,7 +205,7 @@ class _Live:
         return cuts
 
     async def _again(self, name: str) -> Subscription:
-        """Subscribe several times; the last subscription stays."""
+        """Make the subscription of a client several times, and keep the last one."""
         client = self._client(name)
         for _ in range(AGAIN - 1):
             await (await client.subscribe(ASKED[name])).close()
@@ -265,13 +262,13 @@ class _Live:
             await asyncio.sleep(0.02)
 
     def _look_at_tasks(self) -> None:
-        """Raise the error of a client's task that failed."""
+        """Raise the error of a client's task that has failed."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def _grow_quiet(self) -> None:
-        """Wait until nothing has been delivered for a while, and all publications are confirmed."""
+        """Wait until all publications are confirmed and nothing was delivered for a while."""
         await self._wait_until(
             lambda: time.monotonic() - self._last > QUIET_S and all(c.is_all_confirmed for c in self._clients.values())
         )

@@ -1,4 +1,4 @@
-"""A scene of `gapless demo`: three brokers with disks are all killed at once and restarted.
+"""Runs a part of `gapless demo`: three brokers with disks are all killed at once and restarted.
 
 A shop publishes, and an archive subscribes. Events confirmed before must be delivered afterwards,
 once, and a later reader of history gets them from the disks.
@@ -21,7 +21,7 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["BlackoutRun", "blackout_network", "run_blackout"]
 
 BEFORE = 1_000
-"""Number of confirmed events at which all brokers are killed."""
+"""The number of confirmed events after which all brokers are killed."""
 AFTER = 100
 SUSPECT_MS = 3_000.0
 PATIENCE_S = 60.0
@@ -30,13 +30,13 @@ Tell = Callable[[str], None]
 
 
 class BlackoutRun(msgspec.Struct, frozen=True):
-    """The results of the scene."""
+    """The results of the outage."""
 
     confirmed: int
-    """Number of events confirmed before the brokers were killed."""
+    """Number of events that were confirmed before the brokers were killed."""
     published: int
     delivered: int
-    """Number of different events that were delivered."""
+    """Number of distinct events that were delivered."""
     twice: int
     read: int
     """Number of events that a later client read from history."""
@@ -45,13 +45,13 @@ class BlackoutRun(msgspec.Struct, frozen=True):
 
 
 def blackout_network(folder: Path) -> NetworkConfig:
-    """Return a network of three brokers in a row, with their data in this folder."""
+    """Return the configuration of three brokers in a row, with their data in this folder."""
     settings = RuntimeSettings(suspect_ms=SUSPECT_MS)
     return local_network(chain(3), f=1, name="shop with disks", runtime=settings, data=folder)
 
 
 async def run_blackout(fleet: Fleet, announce: Tell) -> BlackoutRun:
-    """Publish, kill all, start all, publish, read."""
+    """Publish events, kill and restart all brokers, publish again, and read the history. Return the results."""
     try:
         async with asyncio.timeout(3 * PATIENCE_S):
             return await _run(fleet, announce)

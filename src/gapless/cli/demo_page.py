@@ -1,4 +1,4 @@
-"""The layout of a demo, and the parts that all demos share: first subscriptions, verdict, promises."""
+"""Prints the demos: headings, paragraphs, pictures and tables, and the parts that all demos share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from gapless.trace import must_be_free
 __all__ = ["DemoPage", "Promise", "check_destinations", "guarantee", "missing", "named"]
 
 Promise = tuple[str, str, bool]
-"""A promise, the measurement, and whether it was kept."""
+"""A guarantee, the measurement for it, and whether it was kept."""
 
 
 def check_destinations(trace: Path | None, picture: Path | None) -> None:
-    """Raise an error if the trace or the picture could not be written, before the demo runs."""
+    """Raise an error if the trace or the picture cannot be written, before the demo runs."""
     if trace is not None:
         must_be_free(trace)
     if picture is not None:
@@ -32,7 +32,7 @@ def check_destinations(trace: Path | None, picture: Path | None) -> None:
 
 
 class DemoPage:
-    """Prints the parts of a demo one below the other."""
+    """Prints the parts of a demo."""
 
     def __init__(self, console: Console, overlay: Overlay) -> None:
         self.console = console
@@ -48,7 +48,7 @@ class DemoPage:
         self.console.print()
 
     def draw(self, broker_of: Mapping[str, str], dead: str | None = None, chief: str | None = None) -> None:
-        """Print the tree, with the clients under their brokers."""
+        """Print the tree of brokers, with the clients under their brokers."""
         clients: dict[str, list[str]] = {}
         for client, broker in broker_of.items():
             clients.setdefault(broker, []).append(client)
@@ -70,7 +70,7 @@ class DemoPage:
         self.console.print()
 
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
-        """Print the starting cuts of shipping, alert and board, which occur in every demo."""
+        """Print the part about starting cuts, with those of shipping, alert and board."""
         self.heading("1  subscribe() returns with a whole starting cut")
         self.table(("client", "filter", "publisher", "waited", "starting cut"), rows)
         self.say(
@@ -88,7 +88,7 @@ class DemoPage:
         self.console.print()
 
     def promises(self, promises: Iterable[Promise]) -> None:
-        """Print the closing table."""
+        """Print the closing table of guarantees and measurements."""
         self.heading("Promised and measured")
         table = Table(box=SIMPLE_HEAD, padding=(0, 1), header_style="bold", pad_edge=False)
         table.add_column("promised", no_wrap=True)
@@ -98,7 +98,9 @@ class DemoPage:
         self.console.print(table)
 
     def conclude(self, status: Status, reason: str, without: Status) -> Status:
-        """Print and return the final status: valid only if the run `without` a repair was not."""
+        """Print and return the final status. It is `valid` only if the checker found the error in the run `without` a
+        repair.
+        """
         if status == "valid" and without != "invalid":
             status, reason = "unknown", "the checker did not notice that a repair was missing"
         self.console.print(Text.assemble(status_text(status), "  ", reason))
@@ -106,12 +108,12 @@ class DemoPage:
 
 
 def missing(counts: Mapping[AnomalyKind, int]) -> int:
-    """Return the number of lost deliveries."""
+    """Return the number of deliveries that the checker found missing."""
     return _sum(counts, "gap", "unobserved", "late-start")
 
 
 def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promise]:
-    """Return the parts of the guarantee, each with the anomalies that contradict it."""
+    """Return the properties of the guarantee, each with the number of anomalies that contradict it."""
     lost = missing(counts)
     twice = _sum(counts, "duplicate")
     unordered = _sum(counts, "fifo-inversion", "causal-inversion", "missing-effect")
@@ -126,7 +128,7 @@ def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promis
 
 
 def named(counts: Mapping[AnomalyKind, int]) -> str:
-    """Return the anomalies in one line."""
+    """Return the anomalies as one line of text."""
     return ", ".join(f"{count} × {kind}" for kind, count in counts.items())
 
 

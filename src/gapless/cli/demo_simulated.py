@@ -1,5 +1,4 @@
-"""`gapless demo --simulated`: the guarantee, a crash, the verdict, and a proof that the checker
-detects errors.
+"""`gapless demo --simulated`: shows the guarantee, a crash, the verdict, and a proof that the checker detects errors.
 
 It runs in virtual time, without a network, and prints the same result each time.
 
@@ -28,19 +27,19 @@ from gapless.trace import write_trace
 __all__ = ["REPAIR", "run_simulated_demo", "scenario_text"]
 
 SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
-"""In this order: a subscription that is not covered, one covered at a neighbour, and one covered at the same broker."""
+"""The subscriptions shown: one that is not covered, one covered at a neighbour, and one covered at the same broker."""
 MOVING_CLIENT = "kiosk"
 """The client whose broker crashes."""
 REPAIR = "union"
 
 
 def scenario_text() -> str:
-    """Return the text of the scenario file."""
+    """Return the text of the demo's scenario file."""
     return files("gapless.cli").joinpath("demo.toml").read_text(encoding="utf-8")
 
 
 def run_simulated_demo(trace_directory: Path | None = None, svg: Path | None = None) -> int:
-    """Run the demo, print it, and return the exit code of the verdict."""
+    """Run the simulated demo, print its results, and return the exit code of the verdict."""
     check_destinations(trace_directory, svg)
     console = output_console(record=svg is not None)
     scenario = parse_scenario(scenario_text())
@@ -135,7 +134,7 @@ class _Demo:
         ]
 
     def _farthest(self, subscription: str) -> int:
-        """Return the hops to the farthest publisher in the subscription's cut."""
+        """Return the number of hops to the farthest publisher in the subscription's starting cut."""
         latency = self.run.latencies[subscription]
         at = self._broker_of[latency.client]
         return max(self._overlay.distance(at, self._broker_of[publisher]) for publisher in latency.cut)

@@ -1,6 +1,4 @@
-"""`gapless doctor`: reports what is wrong with a network and what to do about it
-(`gapless.runtime.diagnosis`).
-"""
+"""`gapless doctor`: reports the problems of a network and what to do about them (`gapless.runtime.diagnosis`)."""
 
 import shlex
 from pathlib import Path
@@ -20,7 +18,7 @@ __all__ = ["examine"]
 
 
 def examine(url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Query every broker and print the findings; return 1 if there are any."""
+    """Query every broker and print the problems found. Return 1 if there are any."""
     addresses, access = network_addresses(url, file, credentials)
     answers = run(ask_all(addresses, access))
     if not any(answer.report for answer in answers.values()):
@@ -39,7 +37,7 @@ def examine(url: str, file: Path | None, credentials: Path | None, *, as_json: b
 
 
 def _same_network(url: str, file: Path | None, credentials: Path | None) -> str:
-    """Return the options with which another command reaches the same network."""
+    """Return the command-line options with which another command reaches the same network."""
     words = [] if url == LOCAL or file is not None else ["--url", url]
     words += [] if file is None else ["--config", str(file)]
     words += [] if credentials is None else ["--credentials", str(credentials)]

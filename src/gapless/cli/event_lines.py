@@ -1,5 +1,4 @@
-"""Events as JSON lines: the format that `gapless sub` prints and `gapless pub` reads, so that they
-can be piped.
+"""Converts events to JSON lines and back: `gapless sub` prints this format, and `gapless pub` reads it.
 
 `{"publisher": "a", "seq": 7, "position": "p1793280000000000-7-a", "attributes": {"topic": "price"},
 "payload": "x"}`: `--since` accepts the position, if the protocol has positions. A payload that is
@@ -24,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def event_line(event: Event) -> bytes:
-    """Return one line, with its line end."""
+    """Return the event as one line of JSON, including the line end."""
     document: dict[str, Any] = {"publisher": event.publisher, "seq": event.seq}
     if event.stamp:
         document["position"] = str(event.position)
@@ -41,12 +40,12 @@ def event_line(event: Event) -> bytes:
 
 
 def read_argument(text: str, option: str) -> tuple[dict[str, Any], bytes]:
-    """Return attributes and payload of a command-line argument."""
+    """Return the attributes and the payload given in a command-line argument."""
     return read_line(text.encode(errors="surrogateescape"), option)
 
 
 def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
-    """Return attributes and payload; raise an `EventError` that names the place."""
+    """Return the attributes and the payload in a line of JSON. Raise an `EventError` that names the place."""
     try:
         document = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -86,7 +85,7 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
 
 
 def _has_half_a_character(line: bytes) -> bool:
-    """Return whether it is JSON with half of a surrogate pair, which Python's own reader accepts."""
+    """Return whether the line is JSON with half of a surrogate pair, which the `json` module accepts."""
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:

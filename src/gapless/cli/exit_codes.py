@@ -7,7 +7,7 @@ checked. All other codes are far from these and follow sysexits.h.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the checkers load Parquet, which `--help` does not need
+if TYPE_CHECKING:  # the checkers import Parquet, which `--help` does not need
     from gapless.checkers import Status
 
 __all__ = [
@@ -31,7 +31,7 @@ BAD_INPUT = 64
 BUG = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""The reader of our output closed the pipe; the value that shells report."""
+"""The exit code if the reader of the output closed the pipe, as shells report it."""
 
 EPILOG = (
     "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug in Gapless, "
@@ -49,7 +49,7 @@ def code_of(status: "Status") -> int:
 
 
 def worst(statuses: "Iterable[Status]") -> "Status":
-    """Return the verdict on several runs: invalid if one is, else unknown if one is or there is none."""
+    """Return the verdict on several runs: invalid if one is; otherwise unknown if one is, or if there are no runs."""
     found = set(statuses)
     if "invalid" in found:
         return "invalid"

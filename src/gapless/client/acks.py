@@ -1,4 +1,4 @@
-"""The acknowledgements and negative acknowledgements of a durable subscription.
+"""The acknowledgements and negative acknowledgements of a durable subscription's events.
 
 An acknowledgement is for one event (`event.ack()`), or cumulative: `subscription.ack()` covers an event and everything
 that the subscription delivered before it. With `ack="auto"` an event is acknowledged when the application asks for the
@@ -36,18 +36,20 @@ DELAY_MAX_S = 86_400.0
 
 AckCall: TypeAlias = Acknowledge | AcknowledgeEach | Nack | ExtendAck
 Settled: TypeAlias = Callable[[Event, Outcome], None]
-"""Called with an event and the outcome."""
+"""Called with an event and its outcome: acknowledged or negatively acknowledged."""
 
 
 class Making(NamedTuple):
-    """The class of a durable subscription's events, and the event loop for their calls in programs without one."""
+    """How to create the events of a durable subscription: their class and, for synchronous clients, the event loop that
+    runs their calls.
+    """
 
     kind: type[Any] = DurableEvent
     run: Callable[[Coroutine[Any, Any, None]], None] | None = None
 
 
 class Acks:
-    """The acknowledgements of one durable subscription."""
+    """Tracks and sends the acknowledgements of one durable subscription."""
 
     def __init__(
         self, subscription: str, give: Callable[[AckCall], None], *, is_manual: bool, is_shared: bool = False,
@@ -61,8 +63,8 @@ class Acks:
         self._is_manual = is_manual
         self._settled_hook = settled
         self._taken: dict[int, Event] = {}
-        """By the number of the delivery, ascending: taken, and neither acknowledged nor negatively acknowledged. With
-        `ack="auto"` only if it is needed."""
+        """The events that the application has taken but not acknowledged in either way, by delivery number in ascending
+        order. With `ack="auto"`, events are kept here only if they are needed."""
         self._last = 0
         """The number of the last delivery that the application has taken."""
         self._processed = 0
@@ -72,31 +74,32 @@ class Acks:
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._each: dict[int, tuple[str, asyncio.Future[None]]] = {}
-        """By delivery: the callers that wait for its own acknowledgement."""
+        """For each delivery, the calls that wait until its own acknowledgement is stored."""
         self._error: GaplessError | None = None
         self._is_reporting = False
         self._has_failed = False
         self._delivered = 0
         self._again: dict[int, int] = {}
-        """By pending delivery: how often its event was delivered, if not for the first time."""
+        """For each pending redelivery: how many times its event has been delivered."""
         """Without `is_each`: events that the application has finished before an earlier one."""
         self._revoked: dict[int, str] = {}
-        """Events that were taken and then reassigned to another member."""
+        """Events that the application took and that were then reassigned to another member."""
         self._unreported: set[int] = set()
-        """The revoked events whose reassignment the application does not know yet."""
+        """The revoked events whose reassignment was not yet reported to the application."""
 
-    # ---- for the subscription -----------------------------------------------------------------------------
+    # ---- called by the subscription ---------------------------------------------------------------------
 
     def took(self, number: int, event: Event) -> None:
-        """Note that the application has taken an event."""
+        """Record that the application has taken the event with this delivery number."""
         self._last = number
         self._again.pop(number, None)
         if self._is_manual or self.is_shared or self._settled_hook is not None:
             self._taken[number] = event
 
     def asked(self) -> None:
-        """With `ack="auto"`, acknowledge the taken events soon: the application asks for more, so it has processed
-        them."""
+        """With `ack="auto"`, schedule the acknowledgement of all taken events. The application asks for more, so it has
+        processed them.
+        """
         if not self._is_manual and self._last > self._processed:
             before, self._processed = self._processed, self._last
             self._settle(number for number in self._taken if number > before)
@@ -105,13 +108,15 @@ class Acks:
                 asyncio.get_running_loop().call_soon(self._report)
 
     def left(self) -> None:
-        """With `ack="auto"`, acknowledge the taken events, because the application closes the subscription."""
+        """With `ack="auto"`, acknowledge all taken events, because the application closes the subscription."""
         if not self._has_failed:
             self.asked()
         self._report()
 
     def failed(self) -> None:
-        """Note that the application failed to process the last event, so that leaving does not acknowledge it."""
+        """Record that the application failed to process the last event, so that closing the subscription does not
+        acknowledge it.
+        """
         self._has_failed = True
 
     def _report(self) -> None:
@@ -121,7 +126,7 @@ class Acks:
             self._give(Acknowledge(self._subscription, self._processed, is_urgent=False))
 
     def finish(self, event: Any) -> None:
-        """Note that the application has finished an event of this subscription, and acknowledge it without waiting."""
+        """Acknowledge an event that the application has finished, without waiting for the registry."""
         number = event._number
         if number not in self._taken:
             return
@@ -130,7 +135,7 @@ class Acks:
         self._give(AcknowledgeEach(self._subscription, [number], is_urgent=False))
 
     def wrap(self, number: int, event: Event) -> Any:
-        """Return the event as the application receives it."""
+        """Return the event in the class that the application receives, connected to these acknowledgements."""
         count = self._again.get(number, 1)
         redelivered = number in self._again or event.stamp <= self._delivered
         made = self._making.kind(
@@ -141,14 +146,14 @@ class Acks:
         return made
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a call in the client's event loop and wait for it; for programs without an event loop."""
+        """Run a coroutine in the client's event loop and wait for it. Only synchronous clients use this."""
         assert self._making.run is not None, "this client runs in the event loop of its caller"
         self._making.run(work)
 
-    # ---- for the application: one event -------------------------------------------------------------------
+    # ---- called by the application, for one event -------------------------------------------------------
 
     async def ack_event(self, number: int, event: Event) -> None:
-        """Acknowledge one event."""
+        """Acknowledge one event; return when the acknowledgement is stored."""
         self._own_loop.check()
         if not self._is_manual:
             await self.ack(event)
@@ -167,7 +172,7 @@ class Acks:
             await self._stored(number)
 
     def nack(self, number: int, event: Event, delay_s: float) -> None:
-        """Acknowledge an event negatively."""
+        """Request redelivery of an event after `delay_s` seconds."""
         self._own_loop.check()
         self._check_each("nack", "nothing is given back")
         check_span("delay_s", delay_s, 0.0, DELAY_MAX_S)
@@ -176,7 +181,7 @@ class Acks:
         self._give_back(number, delay_s)
 
     def failed_at(self, number: int, event: Event) -> None:
-        """Note that the application failed to process this event: it is delivered again if it is not acknowledged."""
+        """Record that the application failed to process this event, which is redelivered unless it is acknowledged."""
         if self._is_manual:
             self._give_back(number, 0.0)
 
@@ -188,7 +193,7 @@ class Acks:
             self._give(Nack(self._subscription, [number], int(delay_s * 1e6)))
 
     def in_progress(self, number: int, event: Event) -> None:
-        """Extend the time to process an event."""
+        """Restart the redelivery timeout of an event that the application is still processing."""
         self._own_loop.check()
         self._check_each("in_progress", "no time runs")
         self._check_ours([number])
@@ -200,16 +205,16 @@ class Acks:
             raise CallError(f'{call}() is for ack="manual"; with ack="auto" {otherwise}')
 
     def _check_ours(self, numbers: Iterable[int]) -> None:
-        """Raise an error that names reassigned events."""
+        """Raise an `AckTooLateError` if any of these deliveries was reassigned to another member."""
         gone = [number for number in numbers if number in self._revoked]
         if gone:
             self._unreported.difference_update(gone)
             raise _too_late([self._revoked[number] for number in gone])
 
-    # ---- for the application: all up to an event ----------------------------------------------------------
+    # ---- called by the application, for all events up to one --------------------------------------------
 
     async def ack(self, upto: Event | Position | None) -> None:
-        """Acknowledge everything taken so far, or everything up to an event or a position."""
+        """Acknowledge all events taken so far, or those up to an event or a position; return when that is stored."""
         number = self._number(upto)
         if number > self._kept:
             await self._ask(number)
@@ -235,7 +240,7 @@ class Acks:
         return list(takewhile(lambda each: each <= number, self._taken))
 
     def _settle(self, numbers: Iterable[int], what: Outcome = "ack") -> None:
-        """Report the outcome to the middleware."""
+        """Report the outcome of these deliveries to the middleware and forget them."""
         if self._settled_hook is not None:
             for number in numbers:
                 self._settled_hook(self._taken[number], what)
@@ -256,18 +261,18 @@ class Acks:
         within = takewhile(lambda item: item[1].position <= upto, self._taken.items())
         return max((number for number, _ in within), default=0)
 
-    # ---- for the client -----------------------------------------------------------------------------------
+    # ---- called by the client ---------------------------------------------------------------------------
 
     def opened(self, delivered: int) -> None:
-        """Note that events with this timestamp or an earlier one may have been delivered before."""
+        """Record that events with this timestamp or an earlier one may have been delivered before this attachment."""
         self._delivered = delivered
 
     def note_again(self, number: int, deliveries: int) -> None:
-        """Note that the event of a delivery was, or may have been, delivered before."""
+        """Record that the event of a delivery was delivered `deliveries` times, or may have been."""
         self._again[number] = deliveries
 
     def revoke(self, counts: Iterable[int]) -> None:
-        """Note that these deliveries were reassigned to another member."""
+        """Record that these deliveries were reassigned to another member."""
         gone = []
         for count in counts:
             self._again.pop(count, None)
@@ -288,11 +293,11 @@ class Acks:
             self._taken.pop(count, None)
 
     def buried(self, count: int) -> None:
-        """Note that the event of a delivery became a dead letter."""
+        """Record that the event of this delivery became a dead letter."""
         self._taken.pop(count, None)
 
     def kept(self, count: int) -> None:
-        """Note that everything up to this delivery is acknowledged and stored."""
+        """Complete the calls that wait for acknowledgements up to this delivery, which are now stored."""
         self._kept = max(self._kept, count)
         if not self._is_manual:
             for number in self._upto(self._kept):
@@ -306,14 +311,14 @@ class Acks:
         self.kept_each([number for number in self._each if number <= self._kept])
 
     def kept_each(self, counts: Iterable[int]) -> None:
-        """Note that these deliveries are acknowledged and stored."""
+        """Complete the calls that wait for the acknowledgements of these deliveries, which are now stored."""
         for count in counts:
             waiting = self._each.pop(count, None)
             if waiting is not None:
                 fulfil(waiting[1])
 
     def fail(self, error: GaplessError) -> None:
-        """Fail all waiting calls: acknowledgements are no longer possible."""
+        """Fail all waiting calls, because acknowledgements are no longer possible."""
         self._error = self._error or error
         for future in [*(future for _, future in self._waiting), *(future for _, future in self._each.values())]:
             refuse(future, error)

@@ -1,4 +1,4 @@
-"""Administration of the durable subscriptions and the clients of a network: `client.admin`."""
+"""The calls of `client.admin`, which manage the durable subscriptions and clients of a network."""
 
 import asyncio
 from functools import partial
@@ -18,14 +18,14 @@ from gapless.runtime.probe import ask_to_end
 __all__ = ["Admin"]
 
 Durables: TypeAlias = list[DurableInfo]
-"""An alias, because `Admin` has a method named list."""
+"""The result of `Admin.list`. The alias exists because the class has a method with the name of the type."""
 
 ASK_S = 5.0
-"""The timeout for a broker's answer to the end of a client's session."""
+"""How long `Admin.end` waits for the answer of each broker."""
 
 
 class Admin:
-    """Administration of a network, reached as `client.admin`."""
+    """Manages the durable subscriptions and clients of a network. `client.admin` is an instance."""
 
     def __init__(self, connection_manager: ConnectionManager, subscribing: Subscribing, access: Access) -> None:
         self._connection_manager = connection_manager
@@ -45,7 +45,7 @@ class Admin:
         return await self._connection_manager.registrations.names()
 
     async def move(self, name: str, to: Since) -> None:
-        """Let a durable subscription continue from another position. An attached client is detached.
+        """Move a durable subscription to another position, from which it continues. An attached client is detached.
 
         Parameters:
             name: the name of the durable subscription.

@@ -1,4 +1,4 @@
-"""An advertisement, as its application sees it."""
+"""The handle that an application gets for one of its advertisements."""
 
 from typing import Protocol
 
@@ -6,26 +6,24 @@ __all__ = ["Advertisement"]
 
 
 class _Client(Protocol):
-    """The client of the advertisement."""
-
     async def unadvertise(self, advertisement: "Advertisement") -> None: ...
 
 
 class Advertisement:
-    """A declaration of the events that this client may publish. `Client.advertise` returns it."""
+    """A declaration of the events that this client can publish, returned by `Client.advertise`."""
 
     def __init__(self, client: _Client, id: str, text: str) -> None:
         self.id: str = id
-        """Identifies this advertisement of this client in the network, in logs and traces."""
+        """The identifier of this advertisement in the network, in logs and in traces."""
         self.filter: str = text
-        """The filter."""
+        """The filter that matches all events published under this advertisement."""
         self._client = client
 
     def __repr__(self) -> str:
         return f"<Advertisement {self.id} of {self.filter!r}>"
 
     async def close(self) -> None:
-        """Withdraw the advertisement: later publications cannot rely on it.
+        """Withdraw the advertisement: later publications need another one that matches them.
 
         Example: `await advertisement.close()`
         """

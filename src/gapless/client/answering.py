@@ -1,4 +1,4 @@
-"""The answering side of request and reply: a handler is called with each request, and its result is the reply.
+"""Answers requests by calling a handler with each request and publishing its result as the reply.
 
 **Workers share requests** if they answer as a group: the group is a shared durable subscription, so each request goes
 to one of them. A request is acknowledged when its reply is published, together with all earlier requests that its
@@ -32,15 +32,13 @@ from gapless.events import Event, PublishedEvent
 __all__ = ["Answer", "Answering", "Handler"]
 
 Answer: TypeAlias = Publication | None
-"""The result of a handler: the attributes of the reply, or attributes and a payload; None for no reply."""
+"""The result of a handler: the attributes of the reply, a pair of attributes and payload, or None for no reply."""
 Handler: TypeAlias = Callable[[Event], Awaitable[Answer]]
 
 _logger = logging.getLogger("gapless.client")
 
 
 class _Answerer(Protocol):
-    """The client that answers."""
-
     name: str
 
     async def advertise(self, filter: str) -> Advertisement: ...
@@ -49,7 +47,7 @@ class _Answerer(Protocol):
 
 
 class Answering:
-    """Calls a handler with each request. Made by `Client.answer`.
+    """Calls a handler with each request that matches a filter and publishes the results. `Client.answer` returns it.
 
     It answers until it is closed; use it in `async with`, or await `wait()`.
     """
@@ -59,9 +57,9 @@ class Answering:
         now_s: Callable[[], float],
     ) -> None:  # fmt: skip
         self.filter: str = filter
-        """The filter of the requests."""
+        """The filter that requests match."""
         self.name: str = subscription.name
-        """The group; empty if there is none."""
+        """The name of the group that shares the requests; empty without a group."""
         """The name of the group; empty if there is none."""
         self._client = client
         self._subscription = subscription
@@ -75,7 +73,7 @@ class Answering:
         return f"<{type(self).__name__} {self.filter!r}{group}>"
 
     async def _begin(self) -> Self:
-        """Advertise the replies."""
+        """Advertise replies, begin to handle requests, and return this object."""
         try:
             self._advertisement = await self._client.advertise(f"{REPLY_TO} IS NOT NULL")
         except DeniedError:
@@ -86,7 +84,7 @@ class Answering:
         return self
 
     async def wait(self) -> None:
-        """Return when it was closed. Raises an error if the network ended it.
+        """Wait until this object is closed. Raise an error if the network ended its subscription.
 
         Example: `await answering.wait()`
         """

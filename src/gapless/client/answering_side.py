@@ -1,4 +1,4 @@
-"""The part of a synchronous `Answering` in its own threads, in which handlers can block and make calls."""
+"""The threads of a synchronous `Answering`, in which handlers can block and make calls of the client."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +8,7 @@ __all__ = ["AnsweringSide"]
 
 
 class AnsweringSide(Synchronous):
-    """Owns the threads that call a handler."""
+    """Calls the handler of a synchronous `Answering` in threads of its own."""
 
     _threads: ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""Subscriptions and reads that begin in an archive, a directory that `gapless archive` writes: `client.archive(…)`."""
+"""Subscriptions and reads that begin in an archive, which is a directory that `gapless archive` writes."""
 
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,8 @@ T = TypeVar("T")
 
 
 class ArchiveReader:
-    """Reads an archive, and continues with brokers where it ends, without a gap or a duplicate. Made by
-    `Client.archive`.
+    """Reads the events of an archive and continues with brokers at its end, without a gap or a duplicate.
+    `Client.archive` returns it.
 
     `subscription.archive_end` is the position at which brokers took over. The archive must contain all events that
     match the filter; missing events are reported with a `SkippedError`.
@@ -52,8 +52,8 @@ class ArchiveReader:
         since: Since = "earliest",
         max_pending: int | None = None,
     ) -> Opening[Subscription[Any]]:
-        """Subscribe from a position in the archive; after the application has taken the archive's events, brokers
-        continue.
+        """Subscribe from a position in the archive. When the application has taken the archived events, brokers deliver
+        the later ones.
 
         Parameters:
             filter: as for `Client.subscribe`.
@@ -96,7 +96,7 @@ class ArchiveReader:
         *,
         type: type[Any] | None = None,
     ) -> Opening[Subscription[Any]]:
-        """Read the events between two positions: from the archive, and the rest from brokers.
+        """Read the events between two positions, from the archive as far as it goes and then from brokers.
 
         Parameters:
             filter: as for `Client.read`.

@@ -1,4 +1,4 @@
-"""One history over an archive and brokers: reads the archive first, then continues with brokers.
+"""Reads one continuous history from an archive and then from brokers.
 
 The *seam* is the position at which one ends and the other begins. The archive contains everything up to it, brokers
 deliver everything after it, and a position is causally closed. So no event is missing or duplicated at the seam, and no
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["Item", "Past", "log_seam", "open_past"]
 
 Item: TypeAlias = list[Event] | SkippedError
-"""The next item: events, or a report that events are missing here."""
+"""A list of events, or the report of events missing at this place."""
 
 
 class _Reading(Protocol):
-    """A read of the events from before the archive that brokers still have."""
+    """Reads the events that precede the archive from brokers that still have them."""
 
     async def take(self, most: int) -> list[Event]: ...
 
@@ -41,7 +41,7 @@ class _Reader(Protocol):
 
 
 class Past:
-    """The events that a subscription gets before brokers are asked."""
+    """The events that a subscription delivers before it asks brokers for live events."""
 
     def __init__(
         self, archive: "Archive", contents: "Contents", text: str, since: Position, until: Position | None
@@ -52,15 +52,15 @@ class Past:
         self._since = since
         self._until = until
         self.position = since
-        """Everything up to this position was returned."""
+        """The position up to which all events were returned."""
 
     @property
     def is_all(self) -> bool:
-        """Whether brokers need not be asked for anything."""
+        """Return whether these events are the whole result, so that brokers need not be asked for more."""
         return self._until is not None and self.position >= self._until
 
     async def items(self, client: _Reader) -> AsyncIterator[Item]:
-        """Yield the archived events, in order."""
+        """Yield the archived events in causal order."""
         if EARLIEST < self._since < self._begin:
             async for item in self._of_brokers(client):
                 yield item
@@ -109,7 +109,9 @@ class Past:
 
 
 def open_past(directory: Path | str, network: str, text: str, since: Position, until: Position | None) -> Past:
-    """Return the contents of the archive, if it belongs to this network and has all matching events."""
+    """Open an archive for reading between two positions. Raise an error if it belongs to another network or lacks
+    matching events.
+    """
     try:
         from gapless.archive import Archive
     except ModuleNotFoundError as error:
@@ -127,7 +129,7 @@ def open_past(directory: Path | str, network: str, text: str, since: Position, u
 
 
 def log_seam(text: str, directory: Path | str, seam: Position) -> None:
-    """Log where brokers took over."""
+    """Log the position at which brokers took over from the archive."""
     logging.getLogger("gapless.client").info(
         f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it"
     )

@@ -1,4 +1,4 @@
-"""Checks all arguments before a call does anything with them.
+"""Functions that check the arguments of public calls before any of them has an effect.
 
 An invalid argument raises an error for the caller here. The node, the encoder and the event loop only see valid values.
 """
@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 NAME_MAX = 150
-"""The maximum number of characters: a unique suffix is added, and a broker accepts 200."""
+"""The maximum length of a client's name in characters. A suffix is added, and a broker accepts 200."""
 
 
 _short = Repr()
@@ -42,7 +42,7 @@ def shown(value: object) -> str:
 
 
 def surrogate_in(text: str) -> str:
-    """Return the first lone surrogate in the text, as source code; empty if there is none.
+    """Return the first lone surrogate in the text as source code, or an empty string if there is none.
 
     Python has such strings (`os.fsdecode` creates them from bytes that are not text), but they cannot be encoded.
     """
@@ -56,7 +56,7 @@ def surrogate_in(text: str) -> str:
 
 
 def check_text(what: str, value: object) -> str:
-    """Return the text if it can be encoded."""
+    """Return the text, or raise an error if it is not a string or cannot be encoded as UTF-8."""
     if not isinstance(value, str):
         raise CallError(f"{what} is text, but this is {kind_of(value)}")
     half = surrogate_in(value)
@@ -66,13 +66,13 @@ def check_text(what: str, value: object) -> str:
 
 
 def check_name(value: object) -> str:
-    """Return the first part of a client's name if it is valid."""
+    """Return the first part of a client's name, or raise an error if it is invalid."""
     name = check_text("a client's name", value)
     return check_named("a client's name", name, NAME_MAX)
 
 
 def check_named(what: str, name: str, most: int) -> str:
-    """Return the name if it is valid."""
+    """Return the name, or raise an error if it is empty, longer than `most` characters or unprintable."""
     complaint = name_complaint(what, name, most)
     if complaint:
         raise CallError(complaint)
@@ -80,20 +80,20 @@ def check_named(what: str, name: str, most: int) -> str:
 
 
 def check_flag(what: str, value: object) -> bool:
-    """Return the value if it is a bool; other types are refused."""
+    """Return the value, or raise an error if it is not a bool."""
     if not isinstance(value, bool):
         raise CallError(f"{what} is True or False, but this is {kind_of(value)}")
     return value
 
 
 def check_kind(what: str, value: object, kind: type, made_by: str) -> None:
-    """Check that the value was returned by another call."""
+    """Raise an error unless the value is of class `kind`; the message names the call that returns such objects."""
     if not isinstance(value, kind):
         raise CallError(f"{what} is what {made_by} returned, but this is {kind_of(value)}")
 
 
 def check_path(what: str, value: object) -> Path:
-    """Return a path of the file system."""
+    """Return the value as a `Path`, or raise an error if it is not a path of the file system."""
     if not isinstance(value, str | os.PathLike):
         raise CallError(f"{what} is a path, but this is {kind_of(value)}")
     path = os.fspath(value)
@@ -103,12 +103,12 @@ def check_path(what: str, value: object) -> Path:
 
 
 def check_timeout(value: object) -> float | None:
-    """Return a timeout, or None for no limit."""
+    """Return the timeout in seconds, or None for no limit; raise an error if it is invalid."""
     return None if value is None else check_seconds(value)
 
 
 def check_seconds(value: object) -> float:
-    """Return a time to wait."""
+    """Return a timeout of 0 or more seconds, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CallError(f"timeout_s is a number of seconds, but this is {kind_of(value)}")
     if isnan(value) or value < 0:
@@ -117,7 +117,7 @@ def check_seconds(value: object) -> float:
 
 
 def check_span(what: str, value: object, least: float, most: float) -> float:
-    """Return a number of seconds within bounds."""
+    """Return a number of seconds between `least` and `most`, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CallError(f"{what} is a number of seconds, and not of type {type(value).__name__}")
     if not least <= value <= most:
@@ -126,7 +126,7 @@ def check_span(what: str, value: object, least: float, most: float) -> float:
 
 
 def check_count(what: str, value: object) -> int:
-    """Return a count of at least one."""
+    """Return a count of at least 1, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise CallError(f"{what} is a whole number, but this is {kind_of(value)}")
     if value < 1:
@@ -135,11 +135,11 @@ def check_count(what: str, value: object) -> int:
 
 
 def check_choice(what: str, value: object, choices: tuple[str, ...]) -> None:
-    """Return the value if it is one of these words."""
+    """Return the value if it is one of these words; otherwise raise an error."""
     if value not in choices:
         raise CallError(f"{what} is {' or '.join(map(repr, choices))}, not {shown(value)}")
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of the value, for an error message."""
+    """Return a phrase that names the type of the value, for error messages."""
     return "None" if value is None else f"of type {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Converts values of other types to attributes, by one table.
+"""Converts attribute values of types such as `datetime` and `Decimal` to strings, integers, floats and booleans.
 
 Attributes are strings, integers, floats and booleans, and filters compare only these. Some other values correspond to
 one of them in exactly one obvious way, and are converted when they are published:
@@ -38,12 +38,14 @@ _PLAIN = (str, int, float, bool)
 
 
 def plain_attributes(attributes: Mapping[Any, Any]) -> Attributes:
-    """Return all values as attributes; raise an `EventError` that names the first one that cannot be converted."""
+    """Return the attributes with all values converted. Raise an `EventError` that names the first one that
+    cannot be.
+    """
     return {name: value if type(value) in _PLAIN else _plain(name, value) for name, value in attributes.items()}
 
 
 def is_convertible(value: object) -> bool:
-    """Return whether the value is an attribute, or can be converted to one."""
+    """Return whether the value is of an attribute type or can be converted to one."""
     numpy = sys.modules.get("numpy")
     is_number = numpy is not None and isinstance(value, numpy.generic)
     return value is None or is_number or isinstance(value, _PLAIN) or any(isinstance(value, k) for k, _ in _CONVERSIONS)
@@ -71,7 +73,7 @@ def _enumeration(name: object, value: Enum) -> AttributeValue:
 
 
 def _moment(name: object, value: datetime) -> str:
-    if value != value:  # as pandas' "not a time" is
+    if value != value:  # pandas' NaT, for example
         raise EventError(f"attribute {name!r} is {value}, which is no time; leave it out")
     if value.tzinfo is None:
         return value.isoformat(timespec="microseconds")
@@ -102,4 +104,4 @@ _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[object, Any], Attri
     (int, lambda _, value: int.__index__(value)),
     (float, lambda _, value: float.__float__(value)),
 )
-"""The conversions; the first kind that fits is used."""
+"""The conversion for each type; the first matching entry is used."""

@@ -1,10 +1,12 @@
-"""Splits events into batches as they are produced: from a list, a generator, or an asynchronous source.
+"""Splits a sequence, generator or asynchronous source of events into batches as events become available.
 
 A batch is sent as soon as nothing more can be added without waiting. A list or a tuple is split only into full batches,
-however busy the machine is. Another ordinary iterable may block, so the first batch is one event, and each is twice as
-large as the one before while the iterable is fast; after a slow item, the next batch is one event again. Between two
-batches the event loop runs, so that events are sent and heartbeats continue. An iterable that blocks for long at one
-event still blocks the event loop, which is logged; an async iterable does not.
+however busy the machine is.
+
+Any other ordinary iterable may block, so the first batch has one event. Each batch is twice as large as the one before
+while the iterable is fast; after a slow event, the next batch has one event again. The event loop runs between two
+batches, so that events are sent and heartbeats continue. An iterable that blocks for long at one event still blocks the
+event loop, which is logged; an async iterable does not.
 """
 
 import asyncio
@@ -19,14 +21,14 @@ from gapless.errors import EventError
 __all__ = ["batches", "iterator_over"]
 
 QUICK_S = 0.005
-"""After this time, a batch is sent even if it is not full."""
+"""The time after which a batch is sent even if it is not full."""
 
 BLOCKED_S = 0.5
-"""A source that blocks the event loop for longer causes a warning."""
+"""The time for which a source can block the event loop before a warning is logged."""
 
 
 def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
-    """Return the iterator of the events; raise an `EventError` if there is none."""
+    """Return an iterator over the events, or raise an `EventError` if they are not iterable."""
     try:
         return iter(events)
     except TypeError:
@@ -37,7 +39,7 @@ def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
 def batches(
     events: Iterable[Any] | AsyncIterable[Any], most: int, end: "asyncio.Future[None]"
 ) -> AsyncIterator[list[Any]]:
-    """Yield batches of at most `most` events. If `end` fails, no further events are awaited."""
+    """Yield batches of at most `most` events. Stop waiting for further events if `end` fails."""
     if isinstance(events, AsyncIterable):
         return _of_what_comes(events, most, end)
     if isinstance(events, list | tuple):
@@ -94,7 +96,7 @@ async def _of_what_comes(
                 return
     finally:
         while not queue.empty():
-            queue.get_nowait()  # so that there is room for the end
+            queue.get_nowait()  # make room for the end marker
         collecting.cancel()
 
 
@@ -110,7 +112,7 @@ async def _next(queue: "asyncio.Queue[Any]", end_of_all: "asyncio.Future[None]")
 
 
 class _End(NamedTuple):
-    """Marks the end of the events; `error` is the error of the source, if it failed."""
+    """Marks the end of the source; `error` is set if the source failed."""
 
     error: BaseException | None
 
@@ -120,6 +122,6 @@ async def _collect(events: AsyncIterable[Any], queue: "asyncio.Queue[Any]") -> N
     try:
         async for event in events:
             await queue.put(event)
-    except (Exception, asyncio.CancelledError) as caught:  # whoever cancels the source must not leave us waiting
+    except (Exception, asyncio.CancelledError) as caught:  # also on cancellation, or the consumer would wait forever
         error = caught
     await queue.put(_End(error))

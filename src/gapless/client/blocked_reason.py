@@ -1,4 +1,4 @@
-"""Finds out why publications are not confirmed, so that the publisher knows which broker the network waits for.
+"""Finds out which broker or disk delays a client's publications, and logs it.
 
 If publications wait and nothing was confirmed for `PATIENCE_S`, the client asks all brokers what they wait for, as
 `gapless status` does. It logs their answers, and keeps them for the application. It repeats this every `PATIENCE_S`
@@ -22,17 +22,18 @@ PATIENCE_S = 5.0
 ASKED_MAX = 64
 """The maximum number of brokers that are asked."""
 OF_OTHERS = ("attach", "durable", "history")
-"""Kinds of waits that delay only the client that they name."""
+"""Kinds of waits that delay only the client they name."""
 
 _DURATION = re.compile(r", for \d+ s\b")
-"""The part of a reason that changes from one question to the next."""
+"""The duration in a reason, which changes from one question to the next."""
 
 _logger = logging.getLogger("gapless.client")
 
 
 class BlockedReason:
-    """Watches the publications of one client. `progress` returns how many are published and how many are confirmed;
-    None if the protocol confirms nothing."""
+    """Watches the publications of one client. `progress` returns how many are published and how many confirmed, or None
+    if the protocol does not confirm publications.
+    """
 
     def __init__(
         self,
@@ -42,7 +43,8 @@ class BlockedReason:
         access: Access = CLEAR,
     ) -> None:
         self.reason = ""
-        """The broker or disk that the network waits for, in words; empty if publications are being confirmed."""
+        """Why publications are not confirmed: the broker or disk that the network waits for. Empty while they are
+        confirmed."""
         self._client = client
         self._addresses = addresses
         self._access = access
@@ -51,7 +53,6 @@ class BlockedReason:
         self._watching = watching
 
     def close(self) -> None:
-        """Stop watching."""
         if self._watching is not None:
             self._watching.cancel()
 
@@ -81,7 +82,7 @@ class BlockedReason:
         return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
 
     async def _waits(self, name: str, address: str) -> list[str] | None:
-        """Return what a broker waits for, in words; None if it refuses to say."""
+        """Return descriptions of what a broker waits for, or None if it refuses to say."""
         try:
             report = await ask_for_report(address, timeout_s=PATIENCE_S, access=self._access)
         except DeniedError:

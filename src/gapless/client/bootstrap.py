@@ -1,4 +1,4 @@
-"""The first contact: finds a broker that answers, and gets the network's description from it."""
+"""Makes the first contact with a network: finds a broker that answers and gets the network's description from it."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ SILENT = "no answer"
 
 
 async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tuple[str, Welcome]:
-    """Return an address of the list with a running broker, and its welcome message.
+    """Return the first of the URL's addresses with a running broker, and the welcome message of that broker.
 
     Brokers that are missing, starting, or too busy are asked again until the timeout. An address that answers with
     another protocol is not asked again; if no other address is left, the search ends at once.
@@ -36,7 +36,7 @@ async def find_network(url: str, timeout_s: float, access: Access = CLEAR) -> tu
             if isinstance(answer, Welcome):
                 return address, answer
             if answer != SILENT:
-                said[address] = answer  # the last attempt may begin too late for an answer
+                said[address] = answer  # the last attempt may begin too late to get an answer
             reasons[address] = said.get(address, answer)
         if not reasons:
             raise hopeless[0]

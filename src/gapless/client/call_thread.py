@@ -1,4 +1,4 @@
-"""Calls a function of the application in its own thread, where it can block and make calls of the client.
+"""Runs a callback of the application in a separate thread, where it can block and make calls of the client.
 
 In the thread of the event loop it could do neither. Calls are sequential; reports that arrive during a call are passed
 to the next one.
@@ -13,7 +13,7 @@ __all__ = ["CallThread"]
 
 
 class CallThread:
-    """Reports losses to one function. The thread exists only while there are reports."""
+    """Passes reports of lost publications to one callback. The thread exists only while there are reports."""
 
     def __init__(self, function: LostCallback) -> None:
         self.function = function
@@ -22,7 +22,7 @@ class CallThread:
         self._is_reporting = False
 
     def __call__(self, ranges: list[tuple[int, int]]) -> None:
-        """Schedule a call without waiting for it."""
+        """Schedule the callback with these ranges and return at once."""
         with self._lock:
             self._unreported.extend(ranges)
             if not self._is_reporting:

@@ -1,5 +1,4 @@
-"""The part of the synchronous client in its callers' threads: sources of events, handlers of requests, and the end of
-its event loop.
+"""The work of a synchronous client in the threads of its callers: it runs sources of events and closes the event loop.
 
 An event loop runs in its own thread, one for each client, and runs the asynchronous client.
 """
@@ -30,7 +29,7 @@ C = TypeVar("C", bound="CallerSide")
 
 
 def started(kind: type[C], opening: Coroutine[Any, Any, Any]) -> C:
-    """Return the synchronous client of one that is being opened."""
+    """Return the synchronous client for an asynchronous one that is being opened."""
     loop = LoopThread()
     try:
         return kind(loop, loop.run(opening))
@@ -40,7 +39,7 @@ def started(kind: type[C], opening: Coroutine[Any, Any, Any]) -> C:
 
 
 class CallerSide(Synchronous):
-    """The client's part in the threads of its callers."""
+    """Base class of the synchronous client: the methods that run code in the caller's thread."""
 
     def __init__(self, loop: LoopThread, inner: Any) -> None:
         super().__init__(loop, inner)
@@ -62,7 +61,7 @@ class CallerSide(Synchronous):
         return answering
 
     def _publish_many(self, events: Iterable[Publication]) -> int:
-        """Run the source in this thread, and send events as it produces them."""
+        """Iterate over the events in the caller's thread, and publish them as they are produced."""
         remaining = iterator_over(events)
         feed = Feed(self._loop.loop, self._inner._publishing.batch_max)
         publishing: Any = self._loop.start(self._inner._publishing.publish_fed(feed))
@@ -93,7 +92,7 @@ class CallerSide(Synchronous):
         if not self._is_closed:
             self._is_closed = True
             try:
-                with suppress(ClosedError):  # its loop has ended before
+                with suppress(ClosedError):  # its event loop may have ended
                     self._loop.run(self._inner.close(leave=leave))
             finally:
                 self._loop.stop()

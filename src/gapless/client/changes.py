@@ -1,4 +1,4 @@
-"""Changes of a client's connection: connected, disconnected, moved.
+"""The changes of a client's connection: connected, disconnected, or moved to another broker.
 
 A client is connected while a broker holds its session and there is a connection to it. Calls can be made at any time,
 and wait for a broker if there is none; iterate over `client.connection_changes()` to observe the connection.
@@ -27,22 +27,21 @@ KEPT_MAX = 100
 
 
 class ConnectionChange(msgspec.Struct, frozen=True):
-    """A change of a client's connection."""
+    """One change of a client's connection."""
 
     kind: ChangeKind
     """`connected`: a broker serves the client. `disconnected`: none does; the client looks for one, and publications
     wait. `moved`: another broker serves it than before; no event was missed."""
     broker: str
-    """The broker that serves the client; for `disconnected`, the one that did."""
+    """The broker that serves the client. For `disconnected`, the broker that served it last."""
     previous: str = ""
-    """For `moved`: the broker that served it before."""
+    """For `moved`: the broker that served the client before."""
     missed: int = 0
-    """The number of earlier changes that were not read in time and are left out."""
+    """How many changes before this one were dropped because the application did not read them in time."""
 
 
 class ConnectionChanges:
-    """Iterate over it: `async for change in client.connection_changes()`. It begins with the current state, and ends
-    with the client.
+    """Iterates over the changes of a client's connection, beginning with the current state and ending with the client.
 
     If the client fails, iteration raises its error, too.
     """
@@ -75,7 +74,6 @@ class ConnectionChanges:
         return msgspec.structs.replace(change, missed=missed) if missed else change
 
     def _put(self, change: ConnectionChange) -> None:
-        """Add a change."""
         if len(self._queue) >= KEPT_MAX:
             self._queue.popleft()
             self._missed += 1
@@ -83,14 +81,14 @@ class ConnectionChanges:
         self._something.set()
 
     def _end(self, error: GaplessError | None) -> None:
-        """End the iteration."""
+        """End the iteration, with an error if there is one."""
         self._is_over = True
         self._error = error
         self._something.set()
 
 
 class Watching:
-    """Notifies all watchers when another broker serves the client."""
+    """Notifies all `ConnectionChanges` of a client when another broker serves it or none does."""
 
     def __init__(self, serving: Callable[[], str]) -> None:
         self._serving = serving
@@ -100,7 +98,7 @@ class Watching:
         self._end: tuple[GaplessError | None] | None = None
 
     def watch(self) -> ConnectionChanges:
-        """Return a new watcher."""
+        """Return a new iterator over the changes from now on."""
         changes = ConnectionChanges()
         if self._end is not None:
             changes._end(*self._end)
@@ -110,7 +108,7 @@ class Watching:
         return changes
 
     def look(self) -> None:
-        """Check whether something changed."""
+        """Compare the connection with its last known state, and notify the iterators of a change."""
         broker = self._serving()
         if broker == self._broker or self._end is not None:
             return
@@ -126,14 +124,14 @@ class Watching:
             watcher._put(change)
 
     def end(self, error: GaplessError | None) -> None:
-        """End all watchers with the client."""
+        """End all iterators, because the client has ended."""
         self._end = (error,)
         for watcher in self._watchers:
             watcher._end(error)
 
 
 class WatchedNode:
-    """A client's node; `look` is called when its broker may have changed."""
+    """Wraps a client's node; `look` is called when the broker that serves the client may have changed."""
 
     def __init__(self, node: ClientNode, look: Callable[[], None]) -> None:
         self._node = node
@@ -149,18 +147,19 @@ class WatchedNode:
         return effects
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the node keeps."""
+        """Return the sizes of the node's collections."""
         return self._node.state_size()
 
 
 class WatchedLinks(Links):
-    """A client's links. `look` is called when a connection ends, `not_understood` with the name of a broker whose
-    messages cannot be read, and the reason."""
+    """The links of a client, with two callbacks. `look` is called when a connection ends; `not_understood` is called
+    with a broker whose messages cannot be decoded, and the reason.
+    """
 
     look: Callable[[], None]
     not_understood: Callable[[str, str], None]
     has_session: bool
-    """Whether the node repeats all its changes when it is connected, so that earlier ones are not needed."""
+    """Whether the node repeats its registrations on each new connection, so that none queued before are needed."""
 
     def _establish(self, link: Link, connection: Connection, boot: int) -> None:
         if self.has_session:
@@ -168,24 +167,23 @@ class WatchedLinks(Links):
         super()._establish(link, connection, boot)
 
     def refusing(self, connection: Connection, code: str, reason: str) -> None:
-        """Note that the client itself ends a connection."""
+        """Record that the client itself ends this connection."""
         super().refusing(connection, code, reason)
         if code == "malformed" and connection.link is not None:
             self.not_understood(connection.link.name, reason)
 
     def ended(self, connection: Connection) -> None:
-        """Note that the connection has ended, for whatever reason."""
+        """Report that the connection has ended."""
         super().ended(connection)
         self.look()
 
     def said_goodbye(self, connection: Connection, reason: str) -> None:
-        """Note that the peer leaves gracefully."""
         super().said_goodbye(connection, reason)
         self.look()
 
 
 def serving(links: Links, node: ClientNode) -> str:
-    """Return the broker that holds the session and is connected; empty if there is none."""
+    """Return the broker that holds the client's session and is connected, or an empty string."""
     if node.is_attached is None:
         return next((link.name for link in links.links.values() if link.connection is not None), "")
     link = links.links.get(node.broker)

@@ -1,4 +1,4 @@
-"""A client of a network, for programs with an event loop.
+"""The asynchronous client of a network.
 
 Its calls are in `subscribing_calls` and `publishing_calls`; `connection_manager` keeps the node and its connections.
 """
@@ -15,10 +15,10 @@ __all__ = ["Client"]
 
 
 class Client(SubscribingCalls, PublishingCalls):
-    """One client of a network. Made by `connect`.
+    """A client of a network, returned by `connect`.
 
-    It belongs to the event loop in which it was connected. Calls can be made at any time; they wait for a broker where
-    none is connected, so wrap them in `asyncio.timeout` if you cannot wait.
+    It belongs to the event loop in which it was connected. Calls can be made at any time and wait while no broker is
+    connected; use `asyncio.timeout` to bound the wait.
 
     Example: `async with gapless.connect("gapless://127.0.0.1:7400") as client:`
     """
@@ -54,24 +54,26 @@ class Client(SubscribingCalls, PublishingCalls):
 
     @property
     def is_connected(self) -> bool:
-        """Whether a broker is connected now."""
+        """Whether the client is connected to a broker."""
         return self._connection_manager.is_connected
 
     @property
     def broker(self) -> str:
-        """The broker that serves this client, or that it is trying to reach; empty if the protocol does not
-        report it."""
+        """The name of the broker that serves this client, or that it is trying to reach. Empty if the protocol does not
+        report it.
+        """
         return self._connection_manager.broker
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The addresses of the network's brokers by name, as of the first connection."""
+        """The addresses of the network's brokers by name, as reported when the client first connected."""
         return dict(self._connection_manager.addresses)
 
     @property
     def blocked_reason(self) -> str:
-        """The reason why this client's publications wait, and for how long, if none has been confirmed for seconds.
-        Empty otherwise, and if the protocol confirms nothing."""
+        """Why this client's publications are not being confirmed, and since when. Empty if they are, and in protocols
+        without confirmations.
+        """
         return self._connection_manager.blocked
 
     @property

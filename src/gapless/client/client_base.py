@@ -1,4 +1,6 @@
-"""The common base of a client's calls: its connection manager, and its publishing and subscribing sides."""
+"""The base class of the client's calls, which creates its connection manager and its publishing and
+subscribing sides.
+"""
 
 from collections.abc import Sequence
 
@@ -14,7 +16,7 @@ __all__ = ["ClientBase"]
 
 
 class ClientBase:
-    """The parts of one client."""
+    """Creates the parts of one client that publishing and subscribing calls use."""
 
     def __init__(
         self, welcome: Welcome, name: str, *,
@@ -22,11 +24,11 @@ class ClientBase:
         patience_s: float = 0.0, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
     ) -> None:  # fmt: skip
         self.name: str = name
-        """The name, unique in the network; the client's events carry it as their publisher."""
+        """The name of the client, unique in the network. Its events name it as their publisher."""
         self.network: str = welcome.network_name
         """The name of the network."""
         self.protocol: str = welcome.protocol
-        """The name of the brokers' protocol."""
+        """The name of the protocol that the brokers run."""
         self._connection_manager = ConnectionManager(
             welcome, name, address=address, trace=trace, access=access, identity=identity, patience_s=patience_s
         )

@@ -1,4 +1,4 @@
-"""Codecs: payloads as values instead of bytes, chosen by one argument, `connect(…, codec="json")`.
+"""Codecs, which convert payloads between bytes and values. `connect(…, codec="json")` chooses one.
 
 With a codec, a payload can be any value that it can encode, and `client.decode(event)` returns the value. In typed
 events the one field that cannot be an attribute (a list, a struct, a table) is the payload. Bytes are published as they
@@ -17,10 +17,10 @@ __all__ = ["CODECS", "Codec", "CodecLike", "encoded", "find_codec"]
 
 
 class Codec(Protocol):
-    """The interface of a user-defined codec."""
+    """The interface of a codec that an application defines."""
 
     def encode(self, value: Any, /) -> bytes:
-        """Return a value as a payload.
+        """Return the value encoded as a payload.
 
         Parameters:
             value: the payload given to `publish`.
@@ -30,7 +30,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, payload: bytes, /) -> Any:
-        """Return the value of a payload; raise a `ValueError` if it is none.
+        """Return the decoded payload. Raise a `ValueError` if it is invalid.
 
         Parameters:
             payload: the bytes of an event.
@@ -41,7 +41,7 @@ class Codec(Protocol):
 
 
 CodecLike: TypeAlias = Codec | str | None
-"""A codec, or the name of one: "json", "msgpack" or "arrow"."""
+"""A codec, or the name of a built-in one: "json", "msgpack" or "arrow"."""
 
 
 class _Functions(NamedTuple):
@@ -50,7 +50,7 @@ class _Functions(NamedTuple):
 
 
 def _plain(value: Any) -> Any:
-    """Convert values that msgspec does not support: pydantic models."""
+    """Convert pydantic models, which msgspec does not encode, to dictionaries."""
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return value.model_dump()
@@ -86,7 +86,9 @@ CODECS: dict[str, Codec] = {
 
 
 def find_codec(codec: CodecLike) -> Codec | None:
-    """Return the codec; raise an error if the value is not one."""
+    """Return the codec with this name, or the object itself if it has the methods of a codec. Raise an error for
+    anything else.
+    """
     if codec is None or (not isinstance(codec, str) and hasattr(codec, "encode") and hasattr(codec, "decode")):
         return codec
     if not isinstance(codec, str) or codec not in CODECS:
@@ -100,8 +102,8 @@ def find_codec(codec: CodecLike) -> Codec | None:
 
 
 def encoded(codec: Codec, value: Any) -> bytes:
-    """Return the value as a payload; raise an `EventError` if it cannot be encoded."""
+    """Return the encoded value, or raise an `EventError` if the codec cannot encode it."""
     try:
         return codec.encode(value)
-    except Exception as error:  # each format has its own errors
+    except Exception as error:  # codecs raise errors of many types
         raise EventError(f"this payload cannot be encoded: {error or type(error).__name__}") from error

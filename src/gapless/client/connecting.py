@@ -1,4 +1,4 @@
-"""Opens a client: from an address to a connection with a network."""
+"""Connects a client to a network: resolves the address, and negotiates with a broker."""
 
 import logging
 import os
@@ -24,7 +24,8 @@ from gapless.security.identity import client_prefix
 __all__ = ["CREDENTIALS_VARIABLE", "URL_VARIABLE", "CredentialsLike", "connect", "connect_as"]
 
 URL_VARIABLE, CREDENTIALS_VARIABLE = "GAPLESS_URL", "GAPLESS_CREDENTIALS"
-"""Environment variables with the network's URL and the path of the credentials, used if the program gives none."""
+"""The environment variables for the network's URL and the path of the credentials, used if the program gives
+neither."""
 
 _logger = logging.getLogger("gapless.client")
 
@@ -32,7 +33,9 @@ CredentialsLike: TypeAlias = Credentials | str | Path | None
 
 
 def _wanted_trace(welcome: Welcome) -> str:
-    """Return where the network wants a trace, if that is a directory on this machine."""
+    """Return the directory for traces that the network asks for, or an empty string if it does not exist on this
+    machine.
+    """
     if welcome.trace and not Path(welcome.trace).is_dir():
         _warn_of(welcome.trace)
         return ""
@@ -41,7 +44,7 @@ def _wanted_trace(welcome: Welcome) -> str:
 
 @lru_cache(maxsize=64)
 def _warn_of(place: str) -> None:
-    """Log a warning once for each directory, however many clients a process has."""
+    """Log a warning once for each directory, whatever the number of clients in the process."""
     _logger.warning(
         f"the network asks clients to write traces in {place}, which is not here: clients of this process write none; "
         "connect(…, trace=DIR) writes one elsewhere"
@@ -52,7 +55,7 @@ async def _connect(
     url: str, name: str, timeout_s: float, trace: str | Path | None, credentials: CredentialsLike,
     identity: Identity | None = None, codec: Codec | None = None, middleware: Sequence[Middleware] = (),
 ) -> Client:  # fmt: skip
-    Middlewares(middleware)  # an invalid value is reported before anything is sent
+    Middlewares(middleware)  # reports an invalid value before anything is sent
     access = Access.to(url, credentials)
     address, welcome = await find_network(url, timeout_s, access)
     place = str(trace or "") if trace is not None else _wanted_trace(welcome)
@@ -102,5 +105,7 @@ def connect(
 def connect_as(
     url: str, name: str, identity: Identity | None, *, timeout_s: float, credentials: CredentialsLike
 ) -> Opening[Client]:
-    """Connect with the identity of another process that has ended; with None as a new client. It writes no trace."""
+    """Connect with the identity of another process that has ended, or as a new client if it is None. No trace is
+    written.
+    """
     return Opening(_connect(url, name, timeout_s, "", credentials, identity), "connect_as(…)", Client)

@@ -1,4 +1,4 @@
-"""A client's presence in its network: the protocol's node, its connections to brokers, and the node's effects.
+"""Connects a client's protocol node to brokers, and carries out the effects that the node returns.
 
 All state that must survive a broker is in the protocol's own client node, the same that the simulator runs. This module
 passes inputs to it and dispatches its effects; it contains no logic for brokers, retries or fail-over.
@@ -41,11 +41,11 @@ from gapless.runtime.wire import Welcome
 __all__ = ["ConnectionManager"]
 
 LEAVE_S = 5.0
-"""How long a closing client waits for its subscriptions to end, and for its broker."""
+"""How long a closing client waits for the end of its subscriptions and for its broker."""
 
 
 class ConnectionManager:
-    """The connections of one client, from when a broker accepted it until it is closed."""
+    """The connections of one client, from its admission by a broker until it is closed."""
 
     def __init__(
         self, welcome: Welcome, name: str, *,
@@ -56,21 +56,21 @@ class ConnectionManager:
         self.network = welcome.network_name
         self.spec = find_protocol(welcome.protocol)
         self.addresses = {**welcome.addresses, welcome.name: address}
-        """The brokers' addresses by name, as of the first connection."""
+        """The addresses of the brokers by name, as reported when the client first connected."""
         options = convert_options(self.spec, welcome.options)
         place = ClientPlace(name, welcome.name, tuple(welcome.contacts))
         self._node = self.spec.client(place, options)
         self.publishing = Publishing(self, self.spec, welcome.settings, self._node.window)
         self.registrations = Registrations(self, paces=self.spec.paces, window=self._node.delivery_window)
         self.is_leaving = False
-        """Whether the client is closing: no new call is accepted."""
+        """Whether the client is closing and rejects new calls."""
         self._is_closed = False
         self._error: GaplessError | None = None
         self._breaking: asyncio.Task[None] | None = None
         self._rejection: Rejected | None = None
         self._serial = 0
         if identity is not None:
-            self._serial = identity.attempt  # so that no name of an earlier process is reused
+            self._serial = identity.attempt  # so that no name of an earlier process is used again
             self._node.take_over(identity.home, identity.attempt, identity.seq)
             self.publishing.go_on_after(identity.seq)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -108,15 +108,15 @@ class ConnectionManager:
         self._links.host.inhabit(WatchedNode(self._node, self._watching.look))
         self._links.give(Start())
 
-    # ---- calls, to the node -------------------------------------------------------------------------------
+    # ---- calls to the node ------------------------------------------------------------------------------
 
     def new_name(self, kind: str) -> str:
-        """Return a network-wide unique name for an object of this client."""
+        """Return a network-wide unique identifier for a subscription or an advertisement of this client."""
         self._serial += 1
         return f"{self.name}/{kind}{self._serial}"
 
     def check_open(self) -> None:
-        """Raise an error if no new call is accepted."""
+        """Raise a `ClosedError` if the client is closing or closed."""
         self.own_loop.check()
         if self._error is not None:
             raise self._error
@@ -124,7 +124,7 @@ class ConnectionManager:
             raise ClosedError("the client is about to close")
 
     def call(self, call: Any) -> None:
-        """Pass the call to the node; raise its objection."""
+        """Pass a call of the application to the node. Raise an error if the node rejects it."""
         self.own_loop.check()
         if self._error is not None:
             raise self._error
@@ -138,35 +138,37 @@ class ConnectionManager:
             raise kind(rejection.reason)
 
     def give_input(self, news: Any) -> None:
-        """Pass the node an input that it cannot refuse."""
+        """Pass the node an input that it cannot reject."""
         if self._error is None:
             self._links.give(news)
 
     def note_beginning(self, began_us: int) -> None:
-        """Note when the next publications were requested: a trace counts from the call, not from sending."""
+        """Record when the next publications were requested. The trace uses this time, not that of sending."""
         if self._recording is not None:
             self._recording.publishes(began_us)
 
     def flush(self) -> None:
-        """Send the node's messages now."""
+        """Send the node's queued messages now."""
         self._links.host.flush()
 
     async def wait_for_links(self) -> None:
-        """Wait until there is room in the send queue."""
+        """Wait until the send queue has room."""
         await self._links.queues.wait_for_room()
 
     async def subscribe(self, subscription: Deliveries, call: Subscribe) -> None:
-        """Return when it has started; record in the trace when that was, and when it was requested."""
+        """Start the subscription and return when it is active. Record in the trace when it was requested and when it
+        became active.
+        """
         if self._recording is not None:
             self._recording.subscribes(subscription.id, subscription.filter, self.spec.ready(call))
         await self.registrations.subscribe(subscription, call)
         if self._recording is not None:
             self._recording.returns(subscription.id)
 
-    # ---- the end ------------------------------------------------------------------------------------------
+    # ---- closing ----------------------------------------------------------------------------------------
 
     async def close(self, *, leave: bool) -> None:
-        """Disconnect; with `leave`, only after everything was ended and the network knows."""
+        """Disconnect. With `leave`, first end all registrations and wait until the network knows."""
         self.own_loop.check()
         if self._is_closed:
             return
@@ -176,7 +178,7 @@ class ConnectionManager:
                 async with asyncio.timeout(LEAVE_S):
                     await self._leave()
         except (TimeoutError, GaplessError):
-            pass  # no broker to say goodbye to; the session expires
+            pass  # no broker is connected; the session expires
         finally:
             self._is_closed = True
             self._fail(ClosedError("the client is closed"))
@@ -206,50 +208,50 @@ class ConnectionManager:
         self._break(ClosedError(f"another process goes on as client {self.name}: brokers listen to that one alone"))
 
     def _break(self, error: BaseException) -> None:
-        """End a client that cannot continue, so that no call waits in vain and no broker waits for it."""
+        """End a client that cannot continue, so that no call and no broker waits for it."""
         if self._breaking is None and not self._is_closed:
             self._fail(error)
             self._breaking = self._links.loop.create_task(self._links.close(with_goodbye=False))
 
     def _fail(self, error: BaseException) -> None:
-        """Fail all waiting calls."""
         if self._error is None:
             self._error = error if isinstance(error, GaplessError) else ClosedError(f"the client failed: {error!r}")
         self.registrations.fail(self._error, is_closed=self._is_closed)
         self.publishing.fail(self._error)
         self._watching.end(None if self._is_closed else self._error)
 
-    # ---- how it is ----------------------------------------------------------------------------------------
+    # ---- state ------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> str:
-        """The state of the connection, in words."""
+        """The state of the connection, for messages."""
         if self._error is not None:
             return "closed" if self._is_closed else "failed"
         return f"connected to {self.broker}" if self.is_connected and self.broker else "connecting"
 
     @property
     def blocked(self) -> str:
-        """Return why publications are not being confirmed, as text; empty if they are."""
+        """Why publications are not being confirmed; empty if they are."""
         return self._hold_up.reason
 
     @property
     def broker(self) -> str:
-        """Return the broker that serves the client, or that it is trying to reach; empty if the protocol does not
-        report it."""
+        """The name of the broker that serves the client or that it is trying to reach; empty if the protocol does not
+        report it.
+        """
         return "" if self._links.host.node is None else self._node.broker
 
     @property
     def identity(self) -> Identity:
-        """Return the state that another process needs to take over this client's identity."""
+        """The state that another process needs to take over this client's identity."""
         return Identity(self.name, *self._node.standing)
 
     @property
     def is_connected(self) -> bool:
-        """Return whether there is a connection to a broker now."""
+        """Whether a broker is connected."""
         return any(link.connection is not None for link in self._links.links.values())
 
     def changes(self) -> ConnectionChanges:
-        """Return a watcher of the connection's changes from now on."""
+        """Return an iterator over the changes of the connection from now on."""
         self.own_loop.check()
         return self._watching.watch()

@@ -1,4 +1,5 @@
-"""The deliveries of one subscription: events, reports of missing events, positions, and the end.
+"""The queue of deliveries between the network and one subscription's application: events, missing-event reports, and
+the end.
 
 The client adds the network's deliveries, and the application takes them in order. If the application is slow:
 
@@ -37,28 +38,26 @@ PENDING_MAX = 10_000
 """The default of `max_pending` in protocols without flow control."""
 
 _BEFORE_ALL = -(2**62)
-"""The number of the first archived event: less than that of any delivery."""
+"""The delivery number of the first archived event, smaller than that of any delivery from a broker."""
 
 
 class Subscriber(Protocol):
-    """The client of the subscription."""
-
     async def unsubscribe(self, subscription: Any) -> None: ...
 
 
 class Settings(NamedTuple):
-    """The settings of a new subscription."""
+    """The parameters of a new subscription."""
 
     client: Subscriber
     took: Callable[[], None]
-    """Called when the application has taken events."""
+    """Called after the application has taken events."""
     id: str
     filter: str
     max_pending: int | None
     deliver: Deliver | None = None
     """Called with each event that the application takes."""
     now_s: Callable[[], float] = time
-    """The clock of the network: seconds since 1970."""
+    """The clock of the network, in seconds since 1970."""
 
 
 def _skipped(text: str, lost: Lost, gap: Gap | None) -> SkippedError:
@@ -73,56 +72,56 @@ def _skipped(text: str, lost: Lost, gap: Gap | None) -> SkippedError:
 
 
 class Deliveries:
-    """The state of one subscription."""
+    """Base class of subscriptions: the queue of their deliveries, and their progress."""
 
     def __init__(self, settings: Settings) -> None:
         self.filter: str = settings.filter
-        """The filter."""
+        """The filter that events match."""
         self.id: str = settings.id
-        """Identifies this subscription of this client in the network, in logs and traces."""
+        """The identifier of this subscription in the network, in logs and in traces."""
         self.name: str = ""
-        """The name of a durable subscription; empty for others."""
+        """The name of a durable subscription; empty for other subscriptions."""
         self.starting_cut: dict[str, int] = {}
         """For each publisher, the number of the first event of the subscription. Publishers that appear later are
-        added. It is empty for a subscription that begins at a position (`since=…`, or a durable one)."""
+        added. Empty for a subscription that begins at a position: with `since=…`, or durable."""
         self.ending_cut: dict[str, int] | None = None
-        """Once it has ended: for each publisher, the number up to which everything was delivered."""
+        """After the end of the subscription: for each publisher, the number up to which all events were delivered."""
         self.is_live: bool = True
-        """Whether it receives live events; False while it reads history."""
+        """Whether the subscription receives live events. False while it reads history."""
         self.archive_end: Position | None = None
-        """If it began in an archive: the position up to which the archive was read, once brokers have taken over."""
+        """For a subscription that began in an archive: the position at which brokers took over."""
         self._progress = Progress()
         self._acks: Acks | None = None
-        """The acknowledgements, for a durable subscription."""
+        """The acknowledgements of a durable subscription; None for others."""
         self._skips: deque[tuple[int, SkippedError]] = deque()
-        """Reports of missing events, each with the number of the delivery before which they are missing."""
+        """Reports of missing events, each with the number of the delivery that follows the gap."""
         self._own_loop = OwnLoop(f"the subscription to {settings.filter!r}")
         self._client = settings.client
         self._took = settings.took
         self._is_bounded = False
-        """Whether it is a read, which ends by itself."""
+        """Whether this is a bounded read, which ends at a position."""
         self._deliver = settings.deliver
         self._now_s = settings.now_s
         self._holds_back = settings.max_pending is None
-        """Whether brokers wait for this subscription's application."""
+        """Whether a slow application of this subscription makes brokers wait."""
         self._limit = settings.max_pending
         self._got: dict[str, int] = {}
-        """With `max_pending`: the number of each publisher's last event within the limit."""
+        """With `max_pending`: for each publisher, the number of the last event that was accepted within the limit."""
         self._pending_events = PendingEvents()
         self._replay = Replay(self._pending_events, self._skips)
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: GaplessError | None = None
         self._has_ended = False
         self._is_closed = False
-        """Whether the application has closed it."""
+        """Whether the application has closed the subscription."""
         self._past: AsyncIterator[Callable[[], None]] | None = None
-        """The archived events that come first, if it begins in an archive."""
+        """The archived events, which precede those from brokers."""
         self._laying: asyncio.Task[None] | None = None
 
-    # ---- for the application ------------------------------------------------------------------------------
+    # ---- called by the application --------------------------------------------------------------------------
 
     async def _wait(self, timeout_s: float | None) -> bool:
-        """Wait for an event. Return False, or raise an error with the reason, if none will arrive."""
+        """Wait for an event. Return False, or raise the error that ended the subscription, if none will arrive."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._pending_events:
@@ -140,7 +139,7 @@ class Deliveries:
         return True
 
     async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:
-        """Add the next archived events. A caller that gives up waiting loses none of them."""
+        """Add the next archived events to the queue. No event is lost if the caller stops waiting."""
         if self._laying is None:
             self._laying = asyncio.create_task(self._lay_next(past))
         laying = self._laying
@@ -166,22 +165,24 @@ class Deliveries:
         try:
             await waiter
         except BaseException:
-            with suppress(ValueError):  # it may have been woken at the same time
+            with suppress(ValueError):  # the future may have been completed and removed already
                 self._waiters.remove(waiter)
             raise
 
     def _raise_skipped(self, number: int | None) -> None:
-        """Raise the report of the events missing before that delivery, or before the next one."""
+        """Raise the report of events missing before this delivery, if there is one."""
         if self._skips and (number is None or self._skips[0][0] <= number):
             _, skipped = self._skips.popleft()
             self._replay.look()
             self._settle()
             raise skipped
 
-    # ---- for the client -----------------------------------------------------------------------------------
+    # ---- called by the client -------------------------------------------------------------------------------
 
     def _begin_in(self, past: Past, client: Any, go_on: Callable[[Position], Awaitable[None]]) -> None:
-        """Begin with an archive; then, unless that was everything, `go_on` asks brokers from a position on."""
+        """Begin with the events of an archive. At its end call `go_on` with the position, unless a bounded read ends
+        there.
+        """
         self._read_from(past.position)
         self._past = self._items(past, client, go_on)
 
@@ -207,21 +208,21 @@ class Deliveries:
         self._reach(position, is_live=False)
 
     def _release(self) -> None:
-        """Stop flow control for this subscription, whose application wants no more events."""
+        """Stop flow control for this subscription: its application takes no further events."""
         self._holds_back = False
 
     def _oldest(self) -> int | None:
-        """Return the number of the first pending delivery."""
+        """Return the number of the first pending delivery, or None."""
         return self._pending_events.first if self._pending_events else None
 
     def _read_from(self, since: Position | None) -> None:
-        """Note that it reads history, from this position on."""
+        """Record that the subscription reads history, beginning after this position."""
         self.is_live = False
         self._progress.begin(since)
         self._replay.begin()
 
     def _reach(self, position: Position, *, is_live: bool) -> None:
-        """Note that everything up to this position was delivered."""
+        """Record that all events up to this position were delivered."""
         self.is_live = is_live
         self._progress.reach(position, is_live=is_live)
         self._settle()
@@ -235,8 +236,9 @@ class Deliveries:
             self._progress.settle()
 
     def _put(self, number: int, events: list[Event] | EventRun) -> bool:
-        """Add deliveries; the first has this number. Return False if they exceeded the limit and ended the
-        subscription."""
+        """Add events, the first with this delivery number. Return False if they exceeded `max_pending` and ended the
+        subscription.
+        """
         if self._has_ended:
             return True
         room = len(events) if self._limit is None else self._limit - len(self._pending_events)
@@ -252,14 +254,14 @@ class Deliveries:
         return True
 
     def _withdraw(self, numbers: Container[int]) -> None:
-        """Remove pending deliveries that were reassigned to another member."""
+        """Remove pending deliveries that were reassigned to another member of the group."""
         gone = self._pending_events.withdraw(numbers)
         if not gone:
             return
         self._took()
 
     def _skip(self, number: int, lost: Lost, gap: Gap | None) -> None:
-        """Report events missing before the delivery of that number. All events missing in one place are one error."""
+        """Report events missing before the delivery with this number. All gaps at one place become one error."""
         if self._skips and self._skips[-1][0] == number:
             before = self._skips.pop()[1]
             lost = {name: [*before.lost.get(name, ()), *lost.get(name, ())] for name in {**before.lost, **lost}}
@@ -277,7 +279,7 @@ class Deliveries:
         self._end(SlowConsumerError(reason, self.ending_cut))
 
     def _end(self, error: GaplessError | None = None) -> None:
-        """End the deliveries."""
+        """End the subscription, with an error if there is one."""
         if not self._has_ended:
             self._has_ended = True
             self._error = error

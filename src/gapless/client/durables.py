@@ -1,4 +1,4 @@
-"""Checks the arguments of durable subscriptions before anything is sent."""
+"""Functions that check the arguments of durable subscriptions before anything is sent."""
 
 from typing import get_args
 
@@ -11,12 +11,12 @@ from gapless.protocol import ProtocolSpec
 __all__ = ["REDELIVER_S", "check_durable", "check_max_deliveries", "check_name_of", "check_redelivery", "find_durable"]
 
 REDELIVER_S = 30.0
-"""The default of a group's members: an event that is not acknowledged for so long is redelivered."""
+"""The default time after which a group redelivers an event that was not acknowledged."""
 REDELIVER_MIN_S, REDELIVER_MAX_S = 0.1, 86_400.0
 
 
 def check_name_of(spec: ProtocolSpec, name: object) -> str:
-    """Return the name if it is valid for a durable subscription."""
+    """Return the name, or raise an error if it is invalid or the protocol has no durable subscriptions."""
     text = check_text("the name of a durable subscription", name)
     if not spec.keeps_names:
         raise CallError(f"protocol {spec.name!r} has no durable subscriptions; use subscribe(filter)")
@@ -29,7 +29,9 @@ def check_durable(
     spec: ProtocolSpec, name: object, ack: AckMode, redeliver_s: object, max_deliveries: object, *,
     group: bool, replace: bool,
 ) -> str:  # fmt: skip
-    """Return the name if the options are compatible with it."""
+    """Return the name of a durable subscription. Raise an error if it is invalid or the options contradict
+    each other.
+    """
     check_choice("ack", ack, get_args(AckMode))
     check_flag("replace", replace)
     check_flag("group", group)
@@ -41,21 +43,21 @@ def check_durable(
 
 
 def check_max_deliveries(ack: AckMode, value: object) -> None:
-    """Check the number of deliveries after which events become dead letters."""
+    """Check the number of deliveries after which an event becomes a dead letter."""
     check_count("max_deliveries", value)
     if ack != "manual":
         raise CallError('max_deliveries is for ack="manual": ack="auto" acknowledges every event that was taken')
 
 
 def check_redelivery(redeliver_s: object, *, group: bool) -> None:
-    """Check the time after which a group's events are redelivered."""
+    """Check the time after which a group redelivers events that were not acknowledged."""
     if not group and redeliver_s != REDELIVER_S:
         raise CallError("redeliver_s is for subscriptions that a group shares: say group=True, too")
     check_span("redeliver_s", redeliver_s, REDELIVER_MIN_S, REDELIVER_MAX_S)
 
 
 def find_durable(name: str, found: list[DurableInfo]) -> DurableInfo:
-    """Return the subscription with this name."""
+    """Return the durable subscription with this name, or raise an error that lists the existing ones."""
     for each in found:
         if each.name == name:
             return each

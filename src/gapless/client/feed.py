@@ -1,8 +1,8 @@
 """Passes events from a caller's thread into the event loop of its client.
 
 The caller's source runs in the caller's thread, where it can be slow, or wait for events that this client itself
-receives. Its events are sent as they are produced: the loop takes all that are available, without waiting for more. If
-a bounded number is in between, the source has to wait.
+receives. Its events are sent as they are produced: the loop takes all that are available, without waiting for more. The
+queue between the two threads is bounded, and the source waits while it is full.
 """
 
 import asyncio
@@ -16,11 +16,12 @@ __all__ = ["Feed"]
 
 
 class Feed:
-    """A queue with one producing thread, consumed by the event loop."""
+    """A bounded queue that one thread fills and the event loop consumes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self.is_cut_short = False
-        """Whether the source failed: its events are published, but the caller does not wait for their confirmation."""
+        """Whether the source failed. Its earlier events are published, but the caller does not wait until they are
+        confirmed."""
         self._loop = loop
         self._most = most
         self._items: deque[Checked] = deque()
@@ -29,10 +30,10 @@ class Feed:
         self._is_ended = False
         self._is_abandoned = False
 
-    # ---- in the caller's thread ---------------------------------------------------------------------------
+    # ---- called in the caller's thread ----------------------------------------------------------------------
 
     def put(self, item: Checked) -> bool:
-        """Add an event when there is room. Return False if the consumer has gone."""
+        """Add an event when there is room. Return False if the consumer has stopped."""
         with self._changed:
             while len(self._items) >= self._most and not self._is_abandoned:
                 self._changed.wait()
@@ -51,13 +52,13 @@ class Feed:
             self._wake_loop()
 
     def _wake_loop(self) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and its waiters get that error
+        with suppress(RuntimeError):  # the loop has ended, and its callers get that error
             self._loop.call_soon_threadsafe(self._something.set)
 
-    # ---- in the loop --------------------------------------------------------------------------------------
+    # ---- called in the event loop ---------------------------------------------------------------------------
 
     async def take(self) -> list[Checked]:
-        """Return the available events, up to a limit; empty at the end."""
+        """Return the available events, up to a limit; an empty list at the end."""
         while True:
             with self._changed:
                 batch = [self._items.popleft() for _ in range(min(self._most, len(self._items)))]
@@ -68,7 +69,7 @@ class Feed:
             await self._something.wait()
 
     def abandon(self) -> None:
-        """Stop consuming."""
+        """Stop consuming, so that the producing thread does not wait."""
         with self._changed:
             self._is_abandoned = True
             self._changed.notify()

@@ -1,4 +1,4 @@
-"""The part of a synchronous subscription in its callers' threads.
+"""The part of a synchronous subscription that runs in its callers' threads.
 
 Events are fetched in batches, so a loop over a subscription does not switch threads for each. Several threads can take
 from the same subscription; each event goes to one of them.
@@ -21,17 +21,17 @@ FETCH = 256
 
 
 class Fetching(Synchronous, Generic[T]):
-    """Fetches the events of a subscription."""
+    """Base class of synchronous subscriptions, which fetches their events from the event loop."""
 
     def __init__(self, loop: LoopThread, inner: Any) -> None:
         super().__init__(loop, inner)
         self._fetched: deque[T] = deque()
         self._has_history = False
-        """Whether the fetched events are history."""
+        """Whether the fetched events come from history."""
         self._drained = threading.Condition()
         self._at_once = FETCH if inner._acks is None else 1
-        """How many events iteration fetches. A fetched event counts as taken; in a durable subscription it would be
-        acknowledged."""
+        """How many events iteration fetches at a time. A fetched event counts as taken, so a durable subscription would
+        acknowledge it."""
 
     def _next(self) -> T:
         while True:
@@ -54,7 +54,7 @@ class Fetching(Synchronous, Generic[T]):
                 return events
 
     async def _fetch(self, most: int, timeout_s: float | None) -> int:
-        """Fetch events into the caller's buffer, so that an interrupted caller loses none."""
+        """Fetch events into the caller's buffer, so that none is lost if the caller is interrupted. Return how many."""
         was_caught_up = self._inner.is_caught_up
         events = await self._inner.take(most, timeout_s=timeout_s)
         with self._drained:

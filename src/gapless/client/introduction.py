@@ -1,4 +1,4 @@
-"""How a client greets brokers, and recognises the brokers of its network.
+"""A client's greeting to brokers, and its check that they belong to its network.
 
 A client outlives its brokers, but not its network: if the whole network restarts with another file, shape or settings,
 the client's state is meaningless there. A broker's fingerprint identifies its network. The client avoids brokers of
@@ -22,14 +22,14 @@ from gapless.security.identity import Identity
 __all__ = ["Introduction"]
 
 LOOK_AGAIN_S = 5.0
-"""How often a client that meets brokers of another network looks for its own."""
+"""How often a client that reaches only brokers of another network looks for its own."""
 
 LOOK_MAX = 64
-"""The number of brokers that it asks then."""
+"""The maximum number of brokers that it asks."""
 
 
 class Introduction:
-    """The client's side of greetings."""
+    """Greets brokers, and decides which of their answers end the client."""
 
     def __init__(
         self,
@@ -51,23 +51,23 @@ class Introduction:
         self._looked = -LOOK_AGAIN_S
 
     def greeting(self) -> bytes:
-        """Return the greeting for brokers."""
+        """Return the encoded greeting for brokers."""
         return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
     def identify(self, connection: Connection, hello: Hello) -> Refusal:
-        """Not used: no peer dials a client."""
+        """Refuse the connection: no peer dials a client."""
         return Refusal("name", "this is a client")
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Refusal:
-        """Not used: no peer dials a client."""
+        """Refuse the greeting: no peer dials a client."""
         return Refusal("name", "this is a client")
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Not used: no peer asks a client."""
+        """Return False: a client grants no rights."""
         return False
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Check that a broker that accepted the client belongs to its network."""
+        """Return a refusal if the broker that accepted the client belongs to another network."""
         if welcome.network == self._welcome.network:
             self._was_let_in = True
             return None
@@ -109,7 +109,8 @@ class Introduction:
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """Handle a refusal. Another broker may accept the client, or this one later; a refusal by all brokers ends it.
+        """Handle a broker's refusal. The client continues, because another broker may accept it, unless all brokers
+        refuse.
 
         A reached limit also ends it if the first broker reported it, no broker has accepted the client yet, and the
         application's timeout for connecting has passed.
@@ -125,7 +126,9 @@ class Introduction:
             self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
 
     def not_understood(self, peer: str, reason: str) -> None:
-        """A broker sends messages that this client cannot read. It would send them again with every new connection."""
+        """End the client, because a broker sends messages that it cannot decode. The broker would send them again on
+        every new connection.
+        """
         self._fail(
             ConnectError(
                 f"broker {peer!r} sends messages that this client does not understand ({reason}); "
@@ -134,25 +137,20 @@ class Introduction:
         )
 
     def report(self, about: str = "") -> dict[str, Any]:
-        """Not used: no peer asks a client."""
         return {}
 
-    def protocol_violated(self, client: str, reason: str) -> None:
-        """Not used: no peer asks a client."""
+    def protocol_violated(self, client: str, reason: str) -> None: ...
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """Not used: no peer asks a client."""
         return {}
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """Not used: no peer asks a client."""
         return {}
 
     def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
-        """Not used: no peer asks a client."""
         return {}
 
     def close(self) -> None:
-        """Stop looking for brokers."""
+        """Stop looking for brokers of the network."""
         if self._looking is not None:
             self._looking.cancel()

@@ -1,4 +1,4 @@
-"""An event loop in its own thread, for callers without one.
+"""Runs an event loop in a thread of its own, for callers without one.
 
 Callers wait for the results of their coroutines. If the loop ends, no result will arrive: all waiting and later calls
 raise an error.
@@ -25,7 +25,7 @@ LONGEST_WAIT_S = 0.5
 
 
 class LoopThread:
-    """Runs coroutines for other threads."""
+    """An event loop in its own thread, which runs coroutines for other threads."""
 
     def __init__(self) -> None:
         self.loop = new_event_loop()
@@ -37,7 +37,7 @@ class LoopThread:
         self._thread.start()
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Schedule the coroutine in the loop."""
+        """Schedule the coroutine in the loop, and return a future of its result."""
         try:
             self._check_caller()
             with self._lock:
@@ -59,7 +59,7 @@ class LoopThread:
                 try:
                     return future.result(LONGEST_WAIT_S)
                 except TimeoutError:
-                    if future.done():  # the coroutine itself raised it, or has just finished
+                    if future.done():  # the coroutine raised this error itself, or has just finished
                         return future.result()
         except BaseException:
             future.cancel()
@@ -80,7 +80,7 @@ class LoopThread:
             raise ClosedError("this client belongs to the process that this one was forked from; connect again here")
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stop the loop, and end its thread."""
         with suppress(RuntimeError):  # it may have ended by itself
             self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
@@ -95,7 +95,7 @@ class LoopThread:
             with self._lock:
                 self._end = end
             for future in list(self._waiting):
-                with suppress(Exception):  # the result arrived at the same time
+                with suppress(Exception):  # the result may have arrived at the same time
                     future.set_exception(end)
             self._clear_up()
 

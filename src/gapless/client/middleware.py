@@ -1,4 +1,4 @@
-"""Middleware: code of the application that runs for each published, delivered or acknowledged event.
+"""The interface of middleware: code of the application that runs for each published, delivered or acknowledged event.
 
 `connect(…, middleware=[…])` takes any number. They are called in this order, in the event loop of the client, and must
 not block. An exception in `publish` ends that call; those in `deliver` and `ack` are logged. `gapless.otel` uses only
@@ -24,23 +24,24 @@ _logger = logging.getLogger("gapless.client")
 
 @dataclass
 class Outgoing:
-    """An event before it is sent, with the changes of earlier middleware."""
+    """An event that is about to be published, as changed by earlier middleware."""
 
     attributes: dict[str, Any]
     payload: bytes = b""
     state: dict[str, Any] = field(default_factory=dict)
-    """Data that one middleware passes to the next."""
+    """Data for later middleware."""
 
 
 class Middleware:
-    """Base class of middleware: override the methods you need.
+    """Base class of middleware. A subclass overrides the methods that it needs.
 
     Example: `async with gapless.connect(url, middleware=[Counting()]) as client:`
     """
 
     def publish(self, outgoing: Outgoing) -> AbstractContextManager[Any]:
-        """Return a context for a publication. `publish` leaves it when the event is confirmed, or with the error that
-        it raises; `publish_many`, `publish_nowait` and `request` leave it when the event is about to be sent.
+        """Return a context manager that surrounds a publication. `publish` leaves it when the event is confirmed, or
+        with the error that it raises; `publish_many`, `publish_nowait` and `request` leave it when the event is about
+        to be sent.
 
         Parameters:
             outgoing: the event; entering the context can change its attributes and its payload.
@@ -72,7 +73,7 @@ class Middleware:
 
 
 class Middlewares:
-    """The middleware of one client."""
+    """Calls all middleware of one client, in order."""
 
     def __init__(self, found: Sequence[Middleware] = ()) -> None:
         is_list = isinstance(found, Sequence)
@@ -86,7 +87,7 @@ class Middlewares:
 
     @contextmanager
     def publishing(self, outgoing: Outgoing) -> Iterator[Outgoing]:
-        """Return the nested contexts of all."""
+        """Enter the `publish` contexts of all middleware, nested in order."""
         with ExitStack() as stack:
             for each in self._found:
                 stack.enter_context(each.publish(outgoing))
@@ -94,12 +95,12 @@ class Middlewares:
 
     @property
     def deliver(self) -> Deliver | None:
-        """Return the callback for each delivered event; None if no middleware has one."""
+        """Return the function to call with each delivered event, or None if no middleware needs it."""
         return self._deliver if self._wants("deliver") else None
 
     @property
     def settle(self) -> Callable[[Event, Outcome], None] | None:
-        """Return the callback for each event that is acknowledged or returned; None if no middleware has one."""
+        """Return the function to call with each acknowledged or returned event, or None if no middleware needs it."""
         return self._settle if self._wants("ack") else None
 
     def _wants(self, name: str) -> bool:

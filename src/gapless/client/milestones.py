@@ -1,4 +1,4 @@
-"""Evenly spaced positions between two others, where a range of history can be divided.
+"""Finds evenly spaced positions in a range of history, at which several readers can divide it.
 
 Every position is a consistent cut, so workers that read from one milestone to the next together read all events once.
 No events are delivered for it: brokers scan their history with a filter that matches nothing, and report after each
@@ -18,29 +18,29 @@ __all__ = ["Milestones", "Survey"]
 
 @dataclass(frozen=True)
 class Milestones:
-    """The result of `Client.milestones`."""
+    """Evenly spaced positions in a range of history, returned by `Client.milestones`."""
 
     positions: tuple[Position, ...]
-    """Ascending, after the starting position; the last is the end. At most a few thousand events of any kind are
-    between two of them, unless they were admitted almost simultaneously."""
+    """The positions in ascending order, after the start of the range; the last one is its end. There are at most a few
+    thousand events between two of them, unless they were admitted almost at the same time."""
     gone: tuple[SkippedError, ...]
-    """The events in this range that no broker still holds."""
+    """Reports of events in this range that no broker holds any longer."""
 
 
 class Survey(Subscription[Event]):
-    """A read that delivers nothing, and records its progress."""
+    """A bounded read that delivers no events, and records its progress."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._positions: dict[Position, None] = {}
 
     def _reach(self, position: Position, *, is_live: bool) -> None:
-        """Note that everything up to there was scanned."""
+        """Record that all events up to this position were scanned."""
         super()._reach(position, is_live=is_live)
         self._positions[position] = None
 
     async def milestones(self, since: Position) -> Milestones:
-        """Return the milestones when the scan is finished."""
+        """Wait until the scan has finished, and return the milestones."""
         gone = []
         while True:
             try:

@@ -1,6 +1,6 @@
-"""Pydantic models as types of events; this module never imports pydantic.
+"""Support for pydantic models as types of events, without importing pydantic.
 
-A class can be a model only if its program has imported pydantic, so a look at the loaded modules is enough.
+A class can be a model only if its program has imported pydantic, so it is enough to look at the loaded modules.
 """
 
 import sys
@@ -16,11 +16,11 @@ from gapless.errors import CallError
 __all__ = ["PLAIN", "Model", "is_model"]
 
 PLAIN = (str, int, float, bool, datetime, date, time, timedelta, Decimal, UUID, type(None), Any)
-"""The types of a field for an attribute, besides enumerations."""
+"""The types that a field can have to be filled from an attribute, besides enumerations."""
 
 
 def is_model(kind: object) -> bool:
-    """Return whether this is the class of a pydantic model."""
+    """Return whether the type is a pydantic model class."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(kind, type) and issubclass(kind, pydantic.BaseModel)
 
@@ -30,12 +30,12 @@ def _is_enumeration(kind: object) -> bool:
 
 
 class Model:
-    """A pydantic model. Pydantic checks the attributes when it reads an event."""
+    """A pydantic model as the type of a subscription's events. Pydantic validates the attributes of each event."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self.kinds: dict[str, tuple[Any, ...]] = {}
-        """For each attribute name, the kinds that its field accepts."""
+        """For each attribute name, the types that its field accepts."""
         for field_name, field in kind.model_fields.items():
             name = field.validation_alias or field.alias or field_name
             if not isinstance(name, str):
@@ -46,7 +46,7 @@ class Model:
             self.kinds[name] = tuple(str if _is_enumeration(kind) else kind for kind in kinds)
 
     def read(self, source: Mapping[str, Any]) -> Any:
-        """Return the value; raise a `ValueError` that names the attribute, if one does not fit."""
+        """Return an instance of the model. Raise a `ValueError` that names an attribute that does not fit."""
         try:
             return self._kind.model_validate(source)
         except sys.modules["pydantic"].ValidationError as error:

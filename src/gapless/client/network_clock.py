@@ -1,6 +1,7 @@
-"""A lower bound of the network's time, from the timestamps that brokers give to events.
+"""Estimates a lower bound of the network's time, from the timestamps that brokers give to events.
 
-It never compares clocks of different machines: it only adds the time that has passed on this one.
+The clocks of different machines are never compared: the estimate is the newest timestamp plus the time that has passed
+since, measured on this machine.
 """
 
 import time
@@ -9,20 +10,20 @@ __all__ = ["NetworkClock"]
 
 
 class NetworkClock:
-    """The network's time, as one client estimates it."""
+    """One client's estimate of the network's time."""
 
     def __init__(self) -> None:
         self._newest = 0
         self._seen_s = 0.0
 
     def saw(self, timestamp: int) -> None:
-        """Note a broker's timestamp, in microseconds since 1970."""
+        """Take a broker's timestamp into account, in microseconds since 1970."""
         if timestamp > self._newest:
             self._newest, self._seen_s = timestamp, time.monotonic()
 
     @property
     def newest(self) -> int:
-        """Return the newest known timestamp; 0 if there is none."""
+        """Return the newest timestamp seen, or 0 if there is none."""
         return self._newest
 
     def now_s(self) -> float:

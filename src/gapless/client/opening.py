@@ -1,4 +1,4 @@
-"""A call whose result is also an asynchronous context manager: `await` it, or use it in `async with`."""
+"""The return type of calls that can be awaited or used in `async with`."""
 
 from collections.abc import Coroutine, Generator
 from types import TracebackType
@@ -19,7 +19,8 @@ C = TypeVar("C", bound=_Closable)
 
 
 class Opening(Coroutine[Any, Any, C]):
-    """The result of `connect`, `subscribe` and similar calls.
+    """An object that is still to be opened, such as a client or a subscription. `connect`, `subscribe` and similar
+    calls return it.
 
     `subscription = await client.subscribe(filter)` opens it; `async with client.subscribe(filter) as subscription:`
     opens it and closes it at the end of the block. It can be used once.
@@ -28,7 +29,7 @@ class Opening(Coroutine[Any, Any, C]):
     def __init__(self, opening: Coroutine[Any, Any, C], call: str, kind: type[C]) -> None:
         self._opening = opening
         self._call = call
-        """The call as source code, for error messages."""
+        """The call as source code, for messages."""
         self._kind = kind
         self._opened: C | None = None
 
@@ -39,15 +40,15 @@ class Opening(Coroutine[Any, Any, C]):
         return self._opening.__await__()
 
     def send(self, value: Any) -> Any:
-        """Resume the coroutine, for the event loop."""
+        """Resume the coroutine. The event loop calls this."""
         return self._opening.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Raise an error in the coroutine, for the event loop."""
+        """Raise an error in the coroutine. The event loop calls this."""
         return self._opening.throw(*error)
 
     def close(self) -> None:
-        """End the coroutine without opening anything."""
+        """Close the coroutine without opening anything."""
         self._opening.close()
 
     async def __aenter__(self) -> C:
@@ -63,13 +64,13 @@ class Opening(Coroutine[Any, Any, C]):
     if not TYPE_CHECKING:  # type checkers must not find the methods of the result here
 
         def __getattr__(self, name: str) -> Any:
-            """Explain that `await` or `async with` is missing."""
+            """Raise an error that explains that `await` or `async with` is missing."""
             if name.startswith("_") or not hasattr(self._kind, name):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             raise self._not_awaited(f"use {name}")
 
         def __aiter__(self) -> Any:
-            """Explain the same in a loop."""
+            """Raise an error that explains that `await` or `async with` is missing in a loop."""
             raise self._not_awaited("iterate")
 
         def _not_awaited(self, what: str) -> CallError:

@@ -19,14 +19,14 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class OwnLoop:
-    """The event loop that was running at creation."""
+    """Remembers the event loop that was running when the object was created."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._loop = asyncio.get_running_loop()
 
     def check(self) -> None:
-        """Raise a `CallError` in any other event loop, and without one."""
+        """Raise a `CallError` in any other event loop, and outside all event loops."""
         running = _running_loop()
         if running is not self._loop:
             state = "has ended" if self._loop.is_closed() else "is another one" if running else "does not run here"

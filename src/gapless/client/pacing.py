@@ -1,4 +1,5 @@
-"""Reports the application's progress to the node, so that brokers send only a bounded number of deliveries ahead.
+"""Reports to the protocol node how many deliveries the application has taken, so that brokers can limit how far they
+send ahead.
 
 Reports are sent every `TELL_S`, and at once after a large share of the window. Deliveries count as taken up to the
 oldest pending one of any subscription. All subscriptions and reads of a client share one window, so a subscription
@@ -17,16 +18,14 @@ __all__ = ["Pacing"]
 
 PATIENCE_S = 5.0
 TELL_S = 0.002
-"""The interval of reports. A report for each event would cost as much as the event itself."""
+"""The interval between reports. A report for each event would cost as much as the event itself."""
 TELL_SHARE = 8
-"""If this share of the window was taken, it is reported at once."""
+"""A report is sent at once when one part in so many of the window was taken."""
 
 _logger = logging.getLogger("gapless.client")
 
 
 class _Subscription(Protocol):
-    """A subscription with pending deliveries."""
-
     filter: str
 
     @property
@@ -36,8 +35,9 @@ class _Subscription(Protocol):
 
 
 class Pacing:
-    """The progress of one client; `sends_reports` says whether its protocol uses reports. Brokers send `window`
-    deliveries ahead; 0: all."""
+    """Flow control of one client. Brokers send at most `window` deliveries ahead, or all if it is 0. `sends_reports`
+    says whether the client's protocol uses reports.
+    """
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class Pacing:
 
     @property
     def deliveries(self) -> int:
-        """Return how many deliveries there were."""
+        """Return the total number of deliveries so far."""
         return self._deliveries
 
     def delivered(self, count: int = 1) -> int:
-        """Count further deliveries; return the number of the first."""
+        """Add `count` to the number of deliveries; return the number of the first of them."""
         first = self._deliveries + 1
         self._deliveries += count
         self.look_if_full()
         return first
 
     def took(self) -> None:
-        """Note that the application took events, or wants no more."""
+        """Schedule a report, because the application took events or closed a subscription."""
         if self._sends_reports and not self._is_reporting:
             self._is_reporting = True
             loop = asyncio.get_running_loop()
@@ -88,7 +88,9 @@ class Pacing:
             self._give(Consumed(taken))
 
     def _first_waiting(self) -> tuple[int, str]:
-        """Return the oldest pending delivery and its subscription; the next delivery if none is pending."""
+        """Return the oldest pending delivery and its subscription. If none is pending, return the number of the next
+        delivery.
+        """
         first, name = self._deliveries + 1, ""
         for each, subscription in self._subscriptions.items():
             oldest = subscription._oldest() if subscription._holds_back else None
@@ -96,10 +98,10 @@ class Pacing:
                 first, name = oldest, each
         return first, name
 
-    # ---- who stands in the way ------------------------------------------------------------------------------
+    # ---- detection of a subscription that blocks others -------------------------------------------------
 
     def look_if_full(self) -> None:
-        """Start watching if there is another delivery, or another subscription that waits for one."""
+        """Start watching the window if several subscriptions share it or a delivery is pending."""
         if self._window and self._deliveries - self._taken >= self._window and not self._is_looking:
             self._look_later()
 
@@ -108,7 +110,7 @@ class Pacing:
         asyncio.get_running_loop().call_later(PATIENCE_S, self._look, self._deliveries, self._taken)
 
     def _look(self, deliveries: int, taken: int) -> None:
-        """Log which subscription's events are not taken, if this delays another one."""
+        """Log the subscription whose pending events delay another subscription."""
         self._is_looking = False
         name = self._first_waiting()[1]
         if self._deliveries - self._taken < self._window or not name:

@@ -1,4 +1,4 @@
-"""Converts the ways to write a position into positions.
+"""Parses the notations of positions: words, times, ages and texts of positions.
 
 A position is a place in the stream of all events (see `gapless.positions`). It includes everything before it, with all
 causes. It can be given as
@@ -27,39 +27,39 @@ Since: TypeAlias = str | Position | datetime | timedelta
 """A position, a time, an age, "earliest" or "now", as above."""
 
 EARLIEST = Position.at(0)
-"""The position of "earliest": before everything."""
+"""The position of the word "earliest", which precedes all events."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?([smhd])")
 _AHEAD_US = 60_000_000
-"""How far a time can be after the newest position, to tolerate clocks that differ."""
+"""How far a time can exceed the newest position, because clocks differ."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A parsed argument. Exactly one of the three is set."""
+    """A parsed argument: a position, a time or an age. Exactly one of the three is set."""
 
     what: str
-    """The parameter and its text, for error messages."""
+    """The name of the parameter and its value, for error messages."""
     written: object
     exactly: Position | None = None
     at_us: int | None = None
     """A time, in microseconds since 1970."""
     age_us: int | None = None
-    """An age, subtracted from the newest position."""
+    """An age in microseconds, which is subtracted from the newest position."""
 
     @property
     def is_now(self) -> bool:
-        """Return whether it is the newest position."""
+        """Return whether the argument denotes the newest position."""
         return self.age_us == 0
 
     @property
     def needs_clock(self) -> bool:
-        """Return whether the newest position must be known."""
+        """Return whether the newest position must be known to compute this one."""
         return self.exactly is None
 
     def position(self, newest: int) -> Position:
-        """Return the position, given the timestamp of the newest one."""
+        """Return the denoted position, given the timestamp of the newest one."""
         if self.exactly is not None:
             return self.exactly
         if self.age_us is not None:
@@ -78,7 +78,7 @@ class Moment:
 
 
 def moment_of(what: str, value: Since) -> Moment:
-    """Parse the argument; `what` names it in an error message."""
+    """Parse the argument. `what` names it in error messages."""
     value = value.strip() if isinstance(value, str) else value
     if value == "earliest":
         return Moment(what, value, exactly=EARLIEST)
@@ -128,5 +128,5 @@ def _age_us(what: str, value: timedelta) -> int:
 def _time_us(value: datetime) -> int:
     try:
         return int(value.timestamp() * 1e6)
-    except (ValueError, OverflowError, OSError):  # zones overflow at the ends of the calendar
+    except (ValueError, OverflowError, OSError):  # time zones overflow at the ends of the calendar
         return -1 if value.year < 1970 else 1 << 62

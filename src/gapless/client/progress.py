@@ -1,8 +1,8 @@
-"""The position of one subscription's application in the stream of the network.
+"""Computes the position up to which one subscription's application has taken all events.
 
-While history is read, events arrive in the order of positions. So the position of the last taken event is where another
-subscription can continue. Live events arrive in causal order, which is not that of positions: only the network knows up
-to where nothing is missing, and its report takes effect as soon as all earlier deliveries are taken.
+While history is read, events arrive in the order of positions. So another subscription can continue from the position
+of the last taken event. Live events arrive in causal order, which differs from the order of positions. Only the network
+knows up to which position nothing is missing. Its report takes effect as soon as all earlier deliveries are taken.
 """
 
 from gapless.events import Event
@@ -12,39 +12,42 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """The progress of one subscription."""
+    """The position of one subscription's application."""
 
     def __init__(self) -> None:
         self._position: Position | None = None
         self._last: Event | None = None
-        """The last event taken, while history is read."""
+        """The last event that was taken while history is read."""
         self._reached: Position | None = None
-        """The position up to which everything was delivered, as reported by the network."""
+        """The position up to which everything was delivered, as the network last reported."""
         self._is_replay = False
 
     def begin(self, since: Position | None) -> None:
-        """Note that it reads history, from this position on."""
+        """Record that the subscription reads history, beginning after this position."""
         self._position, self._last, self._is_replay = since, None, True
 
     def reach(self, position: Position, *, is_live: bool) -> None:
-        """Note that everything up to this position was delivered; with `is_live`, live events follow."""
+        """Record that everything up to this position was delivered. With `is_live`, history ends there and live events
+        follow.
+        """
         self._reached = position
         self._is_replay = self._is_replay and not is_live
 
     def take(self, last: Event) -> None:
-        """Note that the application has taken events, up to this one."""
+        """Record that the application has taken events up to this one."""
         if self._is_replay:
             self._last = last
 
     def settle(self) -> None:
-        """Note that the application has taken all deliveries, and received all reports of missing events."""
+        """Record that the application has taken all deliveries and received all reports of missing events."""
         if self._reached is not None:
             self._advance(self._reached)
 
     @property
     def position(self) -> Position | None:
-        """Return the position up to which the application has taken everything; None if the subscription has read no
-        history."""
+        """Return the position up to which the application has taken everything, or None if the subscription never had
+        one.
+        """
         if self._last is not None:
             self._advance(self._last.position)
             self._last = None

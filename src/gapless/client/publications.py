@@ -1,4 +1,4 @@
-"""Converts and checks an application's publications.
+"""Checks an application's publications, and converts them to calls of the protocol node.
 
 All invalid input is rejected here: values that are not attributes, that cannot be encoded, or that are too large. So an
 invalid event ends the call that published it, and affects nothing else.
@@ -26,51 +26,47 @@ from gapless.runtime.codec import ATTRIBUTE_BYTES
 __all__ = ["Batch", "Checked", "EventLike", "Payload", "Publication", "check_all", "check_publication", "parts_of"]
 
 Payload: TypeAlias = bytes | bytearray | memoryview | Any
-"""Bytes; with a codec, anything that it can encode."""
+"""A payload: bytes, or with a codec any value that it can encode."""
 
 
 class _Dataclass(Protocol):
-    """An instance of any dataclass."""
-
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class _Model(Protocol):
-    """An instance of any pydantic model."""
-
     __pydantic_fields__: ClassVar[dict[str, Any]]
 
 
 EventLike: TypeAlias = Mapping[str, Any] | msgspec.Struct | _Dataclass | _Model
-"""Attributes by name; or a struct, a dataclass or a pydantic model with these fields. There, None is omitted, and a
-field of bytes is the payload, as `gapless.client.reader` reads it. Values are converted by
-`gapless.client.attribute_values`."""
+"""An event to be published: a mapping of attribute names to values, a struct, a dataclass or a pydantic model. In the
+last three, None is omitted and a field of type bytes is the payload, as `gapless.client.reader` reads it.
+`gapless.client.attribute_values` converts the values."""
 
 Publication: TypeAlias = EventLike | tuple[EventLike, Payload]
-"""An argument of `publish_many`: attributes, or attributes and a payload."""
+"""An item of `publish_many`: an event's attributes, or a pair of attributes and payload."""
 
 Checked: TypeAlias = tuple[Publish, int]
-"""The call, and its size in bytes."""
+"""A checked publication: the call, and the size of the event in bytes."""
 
 NAMES_MAX = 1_000
 _names: dict[str, int] = {}
-"""Attribute names that were checked, with their sizes: most events have the same names as the previous one."""
+"""The sizes of attribute names that were checked before: most events have the names of the previous one."""
 
 
 class Batch:
-    """Checked publications, in order."""
+    """A sequence of checked publications."""
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
         self.sizes: list[int] = []
-        """The size of each in bytes."""
+        """The size of each publication in bytes."""
         self._rows: list[Attributes] = []
         self._columns: dict[str, Sequence[Any]] | None = None
-        """The values of each attribute, if all were checked together."""
+        """The values of each attribute, if all publications were checked in one step."""
 
     @classmethod
     def of_columns(cls, columns: dict[str, Sequence[Any]], payloads: list[bytes], sizes: list[int]) -> "Batch":
-        """Return a batch of events that were checked together."""
+        """Return a batch of events that were checked in one step."""
         batch = cls()
         batch.payloads, batch.sizes, batch._columns = payloads, sizes, columns
         return batch
@@ -79,22 +75,22 @@ class Batch:
         return len(self.payloads)
 
     def add(self, checked: Checked) -> None:
-        """Add a publication."""
         call, size = checked
         self._rows.append(call.attributes)
         self.payloads.append(call.payload)
         self.sizes.append(size)
 
     def fitting(self, begin: int, most: int, bytes_max: int) -> int:
-        """Return the end of the publications that fit into one message: at most `most`, and within `bytes_max` except
-        the first."""
+        """Return the end index of the publications that fit into one message: at most `most`, and at most `bytes_max`
+        bytes unless one alone is larger.
+        """
         sizes = self.sizes[begin : begin + most]
         if sum(sizes) > bytes_max:
             return begin + 1 + sum([total < bytes_max for total in accumulate(sizes[:-1])])
         return begin + len(sizes)
 
     def call(self, begin: int, end: int) -> PublishMany:
-        """Return the call that publishes a range of them."""
+        """Return the call that publishes the items from `begin` to `end`."""
         payloads = self.payloads[begin:end]
         if self._columns is None or end - begin == 1:
             rows = self._rows[begin:end] if self._columns is None else [self._row(begin)]
@@ -108,7 +104,7 @@ class Batch:
 
 
 def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, EventError | None]:
-    """Return the publications up to the first invalid one, and its error."""
+    """Return a batch of all publications before the first invalid one, and the error of that one."""
     together = _check_together(items, event_max)
     if together is not None:
         return together, None
@@ -122,9 +118,9 @@ def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, Even
 
 
 def _check_together(items: Sequence[Publication], event_max: int) -> Batch | None:
-    """Return one batch of all items if they have the same names and none needs an individual check; else None.
+    """Return one batch of all items, or None if they have different names or one of them needs its own check.
 
-    Each step looks at all events in one call, because a statement for each event takes as long as all of this.
+    Each step processes all events in one call: a statement per event would take as long as the rest of the check.
     """
     kinds = set(map(type, items))
     if kinds == {tuple} and set(map(len, items)) == {2}:  # type: ignore[arg-type]
@@ -164,7 +160,7 @@ def _check_together(items: Sequence[Publication], event_max: int) -> Batch | Non
 
 
 def check_publication(item: Publication, event_max: int) -> Checked:
-    """Return the call that publishes it; raise an `EventError` if it is invalid."""
+    """Return the call that publishes the item and the event's size. Raise an `EventError` if it is invalid."""
     attributes, payload = parts_of(item)
     size = len(payload) + ATTRIBUTE_BYTES * len(attributes)
     known = _names
@@ -203,7 +199,7 @@ def _size_of_name(name: object) -> int:
 
 
 def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], bytes]:
-    """Return attributes and payload, not yet checked one by one."""
+    """Return the attributes and the payload of an item. The values are not checked yet."""
     attributes, payload = item, b""
     if isinstance(item, tuple):
         if len(item) != 2:
@@ -223,7 +219,7 @@ def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], 
 
 
 def _taken_apart(value: Any, payload: bytes, codec: Codec | None) -> tuple[dict[str, Any], bytes]:
-    """Return a struct's or a dataclass's fields as attributes and payload."""
+    """Return the attributes and the payload of a struct, dataclass or pydantic model."""
     attributes = {}
     for name, field in _fields(value):
         is_bytes = isinstance(field, bytes | bytearray | memoryview)
@@ -237,7 +233,7 @@ def _taken_apart(value: Any, payload: bytes, codec: Codec | None) -> tuple[dict[
 
 
 def is_body(value: object) -> bool:
-    """Return whether the value cannot be an attribute, so that a codec makes it the payload."""
+    """Return whether the value cannot be an attribute, so that a codec must encode it as the payload."""
     return not isinstance(value, Event) and not is_convertible(value)
 
 

@@ -1,4 +1,6 @@
-"""Publishes events: checks them, lets the node number them when there is room, and waits for their confirmation."""
+"""Publishes events: checks them, passes them to the protocol node as there is room, and waits until they are
+confirmed.
+"""
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
@@ -22,20 +24,18 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["LostCallback", "Publishing"]
 
 LostCallback: TypeAlias = Callable[[list[tuple[int, int]]], object]
-"""Called with the first and last number of each lost range."""
+"""A function that is called with the first and last number of each range of lost events."""
 
 PUBLISH_BATCH = 256
 COLLECTED_BYTES = 32 * 1024 * 1024
-"""The maximum read from a source at a time, however large its events."""
+"""The maximum number of bytes read from a source of events at a time."""
 EVENT_VALUES = 7
-"""The values that an event adds to a frame's limit, besides two for each attribute."""
+"""The number of values that an event adds to a frame, besides two for each attribute."""
 MESSAGE_BYTES = 1024 * 1024
-"""The size after which no event is added to a message, so that sending it does not delay others."""
+"""The size after which no event is added to a message, so that the message does not delay others."""
 
 
 class _ConnectionManager(Protocol):
-    """The connection manager of the client."""
-
     name: str
 
     def check_open(self) -> None: ...
@@ -50,46 +50,48 @@ class _ConnectionManager(Protocol):
 
 
 class Publishing:
-    """The publishing side of one client."""
+    """Publishes the events of one client."""
 
     def __init__(
         self, connection_manager: _ConnectionManager, spec: ProtocolSpec, settings: RuntimeSettings, window: int
     ) -> None:
         self.unsafe = Unsafe(window, settings.client_frame_max // 2, ENTRIES_MAX // 2)
         self.batch_max = max(1, min(PUBLISH_BATCH, COLLECTED_BYTES // settings.event_max))
-        """The maximum number of events in one call."""
+        """The maximum number of events in one batch."""
         self.lost: list[tuple[int, int]] = []
-        """Confirmed publications that are lost: the first and last number of each range."""
+        """The first and last number of each range of publications that were confirmed and then lost."""
         self.lost_callback: LostCallback | None = None
-        """Called with such ranges when they become known."""
+        """The function to call with ranges of lost publications."""
         self._connection_manager = connection_manager
         self._logger = client_logger(connection_manager.name)
         self._spec = spec
         self.event_max = settings.event_max
         self._accepted: Event | None = None
-        """The last event that the node accepted."""
+        """The event that the node accepted last."""
         self.codec: Codec | None = None
         self.middleware = Middlewares()
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Fails when publishing is no longer possible."""
+        """A future that fails when publishing is no longer possible."""
 
-    # ---- what the node says -------------------------------------------------------------------------------
+    # ---- effects of the node ----------------------------------------------------------------------------
 
     def on_published(self, effect: Published) -> None:
-        """Note that the node accepted an event."""
+        """Record that the node accepted an event."""
         self.unsafe.published = effect.event.seq
         self._accepted = effect.event
 
     def on_published_many(self, effect: PublishedMany) -> None:
-        """Note that the node accepted events."""
+        """Record that the node accepted several events."""
         self.unsafe.published = effect.events.last
 
     def on_confirmed(self, effect: Confirmed) -> None:
-        """Note that events are confirmed."""
+        """Record that events are confirmed, and wake the calls that wait for them."""
         self.unsafe.confirm(effect.seq)
 
     def on_lost(self, effect: PublicationsLost) -> None:
-        """Report events that are lost because more than f brokers failed. Their subscribers get an error, too."""
+        """Report events that are lost because more than f adjacent brokers failed. Their subscribers get an
+        error, too.
+        """
         shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
         self._logger.warning(
             f"publications {shown} were confirmed and are lost: more brokers failed than may", extra={"numbers": shown}
@@ -102,7 +104,7 @@ class Publishing:
                 self._logger.exception("on_publications_lost failed")
 
     def go_on_after(self, seq: int) -> None:
-        """Continue after this number, up to which another process published as this client."""
+        """Continue numbering after `seq`, the last number that a previous process used as this client."""
         self.unsafe.published = self.unsafe.confirmed = seq
 
     def fail(self, error: GaplessError) -> None:
@@ -111,22 +113,22 @@ class Publishing:
         self.unsafe.fail(error)
 
     def is_safe(self, event: PublishedEvent) -> bool:
-        """Return whether an event of this client is confirmed."""
+        """Return whether the network has confirmed an event of this client."""
         return self._spec.confirms and event.seq <= self.unsafe.confirmed
 
     def progress(self) -> tuple[int, int]:
-        """Return how many events are published, and how many are confirmed."""
+        """Return the number of published events, and that of confirmed ones."""
         return self.unsafe.published, self.unsafe.confirmed
 
     @property
     def is_all_confirmed(self) -> bool:
-        """Return whether everything published so far is confirmed."""
+        """Return whether all events published so far are confirmed."""
         return not self._spec.confirms or self.unsafe.published == self.unsafe.confirmed
 
     # ---- one event ----------------------------------------------------------------------------------------
 
     def check(self, item: Publication) -> Checked:
-        """Return the call that publishes it; raise an `EventError` if it is invalid."""
+        """Return the call that publishes the item and the event's size. Raise an `EventError` if it is invalid."""
         if self.codec is None and not self.middleware:
             return check_publication(item, self.event_max)
         with self.prepared(item) as checked:
@@ -134,7 +136,7 @@ class Publishing:
 
     @contextmanager
     def prepared(self, item: Publication) -> Iterator[Checked]:
-        """Do the same within the contexts of the middleware."""
+        """Check the item within the contexts of the middleware, which stay open until this context ends."""
         attributes, payload = parts_of(item, self.codec)
         with self.middleware.publishing(Outgoing({**attributes}, payload)) as outgoing:
             yield check_publication((outgoing.attributes, outgoing.payload), self.event_max)
@@ -151,13 +153,13 @@ class Publishing:
         return batch, None
 
     async def publish(self, checked: Checked) -> PublishedEvent:
-        """Let the node number and send the event; it is not confirmed yet."""
+        """Pass the event to the node, which numbers and sends it, as soon as there is room. Return it unconfirmed."""
         began_us = now_us()
         await self._wait_for_room()
         return self._send(checked, began_us)
 
     def publish_now(self, checked: Checked) -> PublishedEvent:
-        """Do the same without waiting, or raise a `WindowFullError`."""
+        """Pass the event to the node without waiting. Raise a `WindowFullError` if there is no room."""
         self._connection_manager.check_open()
         if self._spec.confirms and self.unsafe.room <= 0:
             waiting = self.unsafe.published - self.unsafe.confirmed
@@ -176,14 +178,14 @@ class Publishing:
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 
     async def wait_until_safe(self, event: PublishedEvent | None = None) -> None:
-        """Wait until this event is confirmed, or everything published so far."""
+        """Wait until this event is confirmed; without an argument, until everything published so far is."""
         if self._spec.confirms:
             await self.unsafe.wait_for(self.unsafe.published if event is None else event.seq)
 
     # ---- many events --------------------------------------------------------------------------------------
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
-        """Publish all events as they are produced; return when they are confirmed."""
+        """Publish all events of the source as they are produced. Return their number when they are confirmed."""
         self._connection_manager.check_open()
         count = 0
         async for batch in batches(events, self.batch_max, self._end):
@@ -195,7 +197,7 @@ class Publishing:
         return count
 
     async def publish_fed(self, feed: Feed) -> int:
-        """Do the same for events from another thread."""
+        """Publish all events that another thread puts into the feed. Return their number when they are confirmed."""
         count = 0
         while fed := await feed.take():
             batch = Batch()
@@ -207,7 +209,7 @@ class Publishing:
         return count
 
     async def _publish_batch(self, batch: Batch) -> int:
-        """Publish these as there is room for them. Return how many."""
+        """Publish a batch in parts, as there is room for them. Return the number of events."""
         began_us = now_us()
         done = 0
         while done < len(batch):
@@ -234,7 +236,7 @@ class Publishing:
             self.unsafe.note(size, events * (EVENT_VALUES + 2 * attributes))
 
     async def _wait_for_room(self) -> None:
-        """Wait until fewer than a window of publications wait to be confirmed, or at least to be sent."""
+        """Wait until there is room for another unconfirmed publication, or at least until the send queue has room."""
         self._connection_manager.check_open()
         if self._spec.confirms:
             await self.unsafe.wait_for_room()

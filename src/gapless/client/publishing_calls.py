@@ -22,18 +22,18 @@ T = TypeVar("T")
 
 
 class PublishingCalls(ClientBase):
-    """The sending side of `Client`."""
+    """Base class of `Client`: the calls that publish."""
 
     def __init__(self, *arguments: Any, **choices: Any) -> None:
         super().__init__(*arguments, **choices)
         self._replies = Replies(self._asker(), self._publishing)
 
     def _asker(self) -> Any:
-        """The client, which also subscribes."""
+        """Return the client as one that can also subscribe, for replies."""
         return self
 
     async def advertise(self, filter: str) -> Advertisement:
-        """Announce the events you will publish. Returns when the network knows it, so that publications are not
+        """Declare the events that this client will publish. Return when the network knows, so that publications are not
         delayed.
 
         Parameters:
@@ -48,7 +48,7 @@ class PublishingCalls(ClientBase):
         return advertisement
 
     async def unadvertise(self, advertisement: Advertisement) -> None:
-        """Withdraw an advertisement. `advertisement.close()` does the same.
+        """Withdraw an advertisement, as `advertisement.close()` does.
 
         Parameters:
             advertisement: the result of `advertise`.
@@ -59,7 +59,7 @@ class PublishingCalls(ClientBase):
         self._connection_manager.registrations.unadvertise(advertisement)
 
     async def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber even if up to f adjacent
+        """Publish an event. Return when it is confirmed: it reaches every matching subscriber even if up to f adjacent
         brokers fail.
 
         The result identifies the event and equals it, but has no position: the `Event` of a subscription has one.
@@ -95,7 +95,7 @@ class PublishingCalls(ClientBase):
         return self._publishing.publish_now(self._publishing.check((attributes, payload)))
 
     async def flush(self) -> None:
-        """Return when everything published so far is confirmed.
+        """Wait until everything published so far is confirmed.
 
         Example: `await client.flush()`
         """
@@ -103,7 +103,7 @@ class PublishingCalls(ClientBase):
         await self._publishing.wait_until_safe()
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
-        """Publish events in order, as fast as the network accepts them. Returns their number when all are confirmed.
+        """Publish events in order, as fast as the network accepts them. Return their number when all are confirmed.
 
         Events are sent as they are produced. An async iterable can be slow; a slow ordinary one blocks the event loop,
         which is logged. If one event is invalid, or the source fails, the events before it are published; if one was
@@ -158,7 +158,7 @@ class PublishingCalls(ClientBase):
         return event if reader is None else reader.read(event)
 
     async def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Publish the reply to a request that a subscription delivered. Returns when it is confirmed.
+        """Publish the reply to a request that a subscription delivered. Return when it is confirmed.
 
         `answer` does this with its handler's result. A reply must be advertised like every other event; the first reply
         to a request counts.
@@ -174,7 +174,7 @@ class PublishingCalls(ClientBase):
         return await self.publish(*reply_parts(request, attributes, payload, self._publishing.codec))
 
     def decode(self, event: Event, type: type[T]) -> T:
-        """Return the payload of an event as a value, by the codec of this client.
+        """Return the payload of an event, decoded by this client's codec and converted to the given type.
 
         Raises a `ConversionError` if the payload cannot be decoded, or does not fit the type.
 
@@ -196,19 +196,21 @@ class PublishingCalls(ClientBase):
 
     @property
     def confirmed(self) -> int:
-        """The number up to which everything that this client published is confirmed."""
+        """The number up to which all events that this client published are confirmed."""
         return self._publishing.unsafe.confirmed
 
     @property
     def lost_publications(self) -> list[tuple[int, int]]:
         """The first and last number of each range of this client's events that were confirmed and are nevertheless
-        lost, because more than f neighbouring brokers failed."""
+        lost, because more than f adjacent brokers failed.
+        """
         return self._publishing.lost
 
     @property
     def on_publications_lost(self) -> LostCallback | None:
-        """A function that is called with such ranges when they become known. It runs in the event loop and must not
-        block."""
+        """A function that is called with ranges of lost publications when they become known. It runs in the event loop
+        and must not block.
+        """
         return self._publishing.lost_callback
 
     @on_publications_lost.setter

@@ -1,4 +1,4 @@
-"""Converts events to a type: a msgspec struct, a dataclass or a pydantic model.
+"""Converts delivered events to instances of a type: a msgspec struct, a dataclass or a pydantic model.
 
 Attributes fill fields of the same name; those without a field are ignored. A field of type `bytes` gets the payload,
 one of type `Event` the event itself; one of type `DurableEvent`, in a durable subscription, the event that can be
@@ -28,7 +28,7 @@ FILLABLE = (
     inspect.FloatType, inspect.IntType, inspect.LiteralType, inspect.NoneType, inspect.StrType, inspect.TimeDeltaType,
     inspect.TimeType, inspect.UUIDType,
 )  # fmt: skip
-"""The types to which a string, a number or a boolean can be converted."""
+"""The field types to which a string, a number or a boolean can be converted."""
 
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _WRONG = re.compile(r"Expected `(.*)`, got `(.*)` - at `\$\.([^`]*)`")
@@ -36,11 +36,12 @@ _AT = re.compile(r"(.*) - at `\$\.([^`]*)`")
 
 
 class Reader(Generic[T]):
-    """Makes values of one type."""
+    """Converts events to instances of one type."""
 
     def __init__(self, kind: type[T], durable: type[Event] | None = None, codec: Codec | None = None) -> None:
-        """Check the type. `durable` is the class of events that can be acknowledged. With a codec, the one field that
-        cannot be an attribute is the decoded payload."""
+        """Check that the fields of type `kind` can be filled. `durable` is the class of events that can be
+        acknowledged, or None. With a codec, the one field that cannot be an attribute gets the decoded payload.
+        """
         self._codec = codec
         self._body: list[str] = []
         self._kind = kind
@@ -62,7 +63,7 @@ class Reader(Generic[T]):
     def _fields(self) -> tuple[inspect.Field, ...]:
         try:
             info = inspect.type_info(self._kind)
-        except Exception as error:  # unresolvable annotations fail in many ways
+        except Exception as error:  # unresolvable annotations raise errors of many types
             raise CallError(f"{self._name} cannot be used as a type of events: {error}") from None
         if not isinstance(info, inspect.StructType | inspect.DataclassType) or self._kind is Event:
             raise CallError(
@@ -91,7 +92,7 @@ class Reader(Generic[T]):
             )
 
     def _takes_all(self, name: str, kind: object) -> bool:
-        """Return whether a field of this kind gets the payload or the event instead of an attribute."""
+        """Return whether a field of this type gets the payload or the whole event instead of an attribute."""
         if kind is bytes:
             self._payload.append(name)
         elif kind is Event:
@@ -109,8 +110,9 @@ class Reader(Generic[T]):
         return True
 
     def read(self, event: Event, wrap: Callable[[Event], Event] | None = None) -> T:
-        """Return the value, or raise a `ConversionError`; `wrap` converts the event into one that can be
-        acknowledged."""
+        """Return an instance of the type, or raise a `ConversionError`. `wrap` converts the event into one that can be
+        acknowledged.
+        """
         source: dict[str, Any] = event.attributes
         if self._body:
             source = {**source, **dict.fromkeys(self._body, decoded(event, self._codec))}
@@ -124,23 +126,22 @@ class Reader(Generic[T]):
                 read: T = self._model.read(source)
                 return read
             return msgspec.convert(source, self._kind)
-        except ValueError as error:  # as msgspec's is, too
+        except ValueError as error:  # msgspec's errors are ValueErrors, too
             raise ConversionError(f"event {event.id} does not fit {self._name}: {_reason(str(error))}", event) from None
 
 
 def decoded(event: Event, codec: Codec | None, type: type[Any] | None = None) -> Any:
-    """Return the payload, decoded by the codec and converted to the type."""
+    """Return the payload of an event, decoded by the codec and converted to the type."""
     if codec is None:
         raise CallError('this client has no codec for payloads; connect with codec="json", or another one')
     try:
         found = codec.decode(event.payload)
         return found if type is None else msgspec.convert(found, type)
-    except Exception as error:  # each format has its own errors
+    except Exception as error:  # codecs raise errors of many types
         raise ConversionError(f"the payload of event {event.id} cannot be decoded: {error}", event) from None
 
 
 def _shown(kind: type) -> str:
-    """Return the class as source code."""
     return f"{'gapless.sync' if 'sync' in kind.__module__ else 'gapless'}.{kind.__name__}"
 
 

@@ -1,7 +1,8 @@
 """Records a client's effects in its part of the trace before carrying them out.
 
-Two times are those of the caller, and the client reports them. A publication counts from when the call *began*: it may
-have to wait before it is sent. A subscription is active from when the call *returns*: nothing was guaranteed before.
+Two times cannot be taken from effects, so the client reports them. A publication counts from when the call *began*: it
+may have to wait before it is sent. A subscription is active from when the call *returns*: nothing was guaranteed
+before.
 
 Records reach the disk within `FLUSH_S`, and a publication's record before the publication reaches a broker.
 """
@@ -40,10 +41,10 @@ Noted: TypeAlias = (
     Deliver | DeliverMany | Published | PublishedMany | Confirmed | Acknowledged | EachAcknowledged | DeadLettered
     | CutFixed | CutsVoided | Ended | Rejected | Skipped | Attached | JoinedGroup | Revoked
 )  # fmt: skip
-"""The effects that belong in the trace."""
+"""The effects that are recorded in the trace."""
 
 FLUSH_S = 0.2
-"""The maximum delay of the file behind the client."""
+"""The maximum delay of records on their way to the file."""
 
 
 def now_us() -> int:
@@ -52,7 +53,7 @@ def now_us() -> int:
 
 
 class Recording:
-    """Records the actions of a client as they happen."""
+    """Records the actions of one client as they happen."""
 
     def __init__(self, recorder: "PartRecorder") -> None:
         self._recorder = recorder
@@ -60,7 +61,7 @@ class Recording:
         self._flushing: asyncio.TimerHandle | None = None
 
     def wrap(self, handlers: Mapping[type, Callable[[Any], None]]) -> dict[type, Callable[[Any], None]]:
-        """Return handlers that record each effect before handling it."""
+        """Return handlers that record each effect before they handle it."""
         noted = get_args(Noted)
         return {kind: self._noting(handler) if kind in noted else handler for kind, handler in handlers.items()}
 
@@ -108,21 +109,25 @@ class Recording:
                 assert_never(effect)
 
     def subscribes(self, name: str, text: str, ready: Ready = "first") -> None:
-        """Record that the client is about to subscribe. `ready` defines when the subscription is active."""
+        """Record that the client is about to subscribe. The subscription counts as active at the time that `ready`
+        defines.
+        """
         self._recorder.subscribe(name, text, now_us(), ready=ready)
         self._flush_soon()
 
     def returns(self, name: str) -> None:
-        """Record that `subscribe()` is about to return to its caller: the subscription is active."""
+        """Record that `subscribe()` is about to return to its caller, so that the subscription is active."""
         self._recorder.activate(name, now_us())
         self._flush_soon()
 
     def publishes(self, began_us: int) -> None:
-        """Note that the next publications of this turn were requested by a call that began at this time."""
+        """Record that a call which began at this time requested the publications that follow in this turn of
+        the loop.
+        """
         self._began_us = began_us
 
     def close(self) -> None:
-        """Write the rest to disk, and mark the end."""
+        """Write the remaining records to disk, and mark the end of the trace."""
         if self._flushing is not None:
             self._flushing.cancel()
         self._recorder.close()
@@ -148,7 +153,7 @@ class Recording:
 def start_recording(
     directory: str, welcome: Welcome, spec: ProtocolSpec, options: msgspec.Struct, client: str
 ) -> Recording:
-    """Write the client's part of the trace into this directory. (Imports the recorder only now.)"""
+    """Start recording the client's part of the trace in this directory. The recorder is imported only here."""
     from gapless.trace import PartRecorder
     from gapless.trace.rows import RunRow
 

@@ -56,8 +56,6 @@ ENDED_EARLY = (
 
 
 class _ConnectionManager(Protocol):
-    """The connection manager of the client."""
-
     name: str
     is_leaving: bool
 
@@ -67,8 +65,9 @@ class _ConnectionManager(Protocol):
 
 
 class Registrations:
-    """The registrations of one client. `paces` says whether its protocol uses reports of progress; its brokers then
-    send at most a `window` of deliveries ahead."""
+    """The registrations of one client. `paces` says whether its protocol uses reports of progress, in which case
+    brokers send at most `window` deliveries ahead.
+    """
 
     def __init__(self, connection_manager: _ConnectionManager, *, paces: bool, window: int) -> None:
         self.advertisements: dict[str, Advertisement] = {}
@@ -99,7 +98,7 @@ class Registrations:
             DurablesListed: self._on_listed,
             DurableChanged: self._on_changed,
         }
-        """The handlers of the node's effects on them."""
+        """The handler for each type of effect that concerns registrations."""
         self.clock = NetworkClock()
         self._connection_manager = connection_manager
         self._stable: dict[str, asyncio.Future[None]] = {}
@@ -109,10 +108,10 @@ class Registrations:
         self._moving: dict[str, asyncio.Future[None]] = {}
         self._questions = 0
 
-    # ---- calls --------------------------------------------------------------------------------------------
+    # ---- calls of the application ---------------------------------------------------------------------------
 
     async def advertise(self, advertisement: Advertisement) -> None:
-        """Return when the network knows the advertisement."""
+        """Send the advertisement, and return when the network knows it."""
         stable = self._stable[advertisement.id] = _future()
         try:
             self._connection_manager.call(Advertise(advertisement.id, advertisement.filter))
@@ -125,12 +124,14 @@ class Registrations:
             self._stable.pop(advertisement.id, None)
 
     def unadvertise(self, advertisement: Advertisement) -> None:
-        """Withdraw the advertisement, if it still exists."""
+        """Withdraw the advertisement, unless it has ended."""
         if self.advertisements.pop(advertisement.id, None) is not None:
             self._connection_manager.call(Unadvertise(advertisement.id))
 
     async def subscribe(self, subscription: Deliveries, call: Subscribe) -> None:
-        """Return when the subscription has started; a caller that gives up waiting cancels it."""
+        """Start the subscription, and return when it is active. If the caller stops waiting, the subscription is
+        cancelled.
+        """
         name = subscription.id
         active = self._starting[name] = _future()
         self.subscriptions[name] = subscription
@@ -145,7 +146,7 @@ class Registrations:
             self._starting.pop(name, None)
 
     async def unsubscribe(self, subscription: Deliveries) -> None:
-        """Return when the subscription's ending cut is known."""
+        """End the subscription, and return when its ending cut is known."""
         name = subscription.id
         if self.subscriptions.get(name) is not subscription:
             return
@@ -160,7 +161,7 @@ class Registrations:
         await asyncio.shield(ended)
 
     async def release(self) -> None:
-        """End all of them. Return when the ending cuts of subscriptions are known."""
+        """End all registrations. Return when the ending cuts of the subscriptions are known."""
         for advertisement in list(self.advertisements.values()):
             self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self.subscriptions.values())))
@@ -178,7 +179,7 @@ class Registrations:
             del self._listing[number]
 
     async def move(self, call: MoveDurable) -> None:
-        """Return when the durable subscription was moved, or deleted."""
+        """Return when the durable subscription was moved or deleted."""
         moved = self._moving[call.request] = _future()
         try:
             self._connection_manager.call(call)
@@ -187,23 +188,23 @@ class Registrations:
             del self._moving[call.request]
 
     def reject(self, effect: Rejected) -> None:
-        """End a subscription that the network refused."""
+        """End a subscription that the network rejected."""
         if isinstance(effect.call, Subscribe) and effect.call.subscription in self._starting:
             refuse(self._starting[effect.call.subscription], CallError(effect.reason))
 
     def _drop(self, name: str) -> None:
-        """End a subscription whose caller gave up."""
+        """Cancel a subscription whose caller stopped waiting."""
         if self.subscriptions.pop(name, None) is not None:
             self._connection_manager.give_input(Unsubscribe(name))
             self.pacing.took()
 
-    # ---- what becomes of them -----------------------------------------------------------------------------
+    # ---- effects of the node --------------------------------------------------------------------------------
 
     def deny(self, name: str, reason: str) -> None:
-        """Fail a registration for which the broker denies permission, now or later."""
+        """Fail a registration that the client is not permitted to have, now or any longer."""
         whole, _, line = name.rpartition("#")
         if line.isdigit() and whole in {*self._starting, *self.subscriptions}:
-            name = whole  # a group has its own messages
+            name = whole  # a group reports its members' registrations under its own name
         error = DeniedError(reason)
         if name in self._stable:
             refuse(self._stable[name], error)
@@ -225,7 +226,7 @@ class Registrations:
             refuse(self._listing[question], error)
 
     def fail(self, error: GaplessError, *, is_closed: bool) -> None:
-        """Fail all waiting calls with the reason. A client that was closed ends its subscriptions without an error."""
+        """Fail all waiting calls, and end the subscriptions with the error, or without one if the client was closed."""
         for future in [*self._stable.values(), *self._starting.values(), *self._moving.values()]:
             refuse(future, error)
         for ended in self._ending.values():
@@ -284,7 +285,7 @@ class Registrations:
     def _on_skipped(self, effect: Skipped) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is None or (not effect.lost and effect.gap is not None and effect.gap[0] == 0):
-            return  # "earliest" means the earliest existing event
+            return  # "earliest" means the earliest event that still exists
         gap = None if effect.gap is None else (Position.at(effect.gap[0]), Position.at(effect.gap[1]))
         subscription._skip(self.pacing.deliveries + 1, effect.lost, gap)
 

@@ -1,4 +1,4 @@
-"""Request and reply: one call that publishes a question and returns its answer.
+"""The asking side of request and reply: publishes a request and waits for the reply.
 
 A request is an event with its own number (`request.id`); a reply is an event that names the client it is for
 (`reply.to`) and that number (`reply.id`). Both are published and routed like all others, so a third party can subscribe
@@ -44,17 +44,15 @@ REPLY_TO, REPLY_ID, REPLY_ERROR = "reply.to", "reply.id", "reply.error"
 OURS = (REQUEST_ID, REQUEST_TIMEOUT, REPLY_TO, REPLY_ID, REPLY_ERROR)
 
 ANSWERABLE = f"{REQUEST_ID} IS NOT NULL"
-"""Matches requests."""
+"""A filter that matches all requests."""
 
 MAILBOXES_MAX = 64
-"""The maximum number of subscriptions to replies, one for each filter for replies."""
+"""The maximum number of subscriptions to replies. There is one for each different filter for replies."""
 ERROR_MAX = 1_000
-"""The maximum number of characters of a handler's error in a reply."""
+"""The maximum length in characters of a handler's error in a reply."""
 
 
 class _Asker(Protocol):
-    """The client that sends requests."""
-
     name: str
 
     def subscribe(self, filter: str) -> Opening[Subscription[Event]]: ...
@@ -63,18 +61,19 @@ class _Asker(Protocol):
 def reply_parts(
     request: Event, attributes: EventLike, payload: Payload, codec: Codec | None
 ) -> tuple[Mapping[str, Any], bytes]:
-    """Return the attributes and payload of a reply to this request."""
+    """Return the attributes and payload of a reply to this request, addressed to its caller."""
     return _with(attributes, payload, _address(request), codec)
 
 
 def failure_of(request: Event, error: Exception) -> dict[str, Any]:
-    """Return the reply for a caller whose handler failed."""
+    """Return the attributes of a reply which reports that the handler failed."""
     return {**_address(request), REPLY_ERROR: f"{type(error).__name__}: {error}"[:ERROR_MAX]}
 
 
 def deadline_of(request: Event) -> float | None:
-    """Return when its caller stops waiting, in seconds since 1970 by the clock of the network; None if there is no
-    limit."""
+    """Return the time at which the caller of a request stops waiting, in seconds since 1970 by the network's clock.
+    None if it waits without a limit.
+    """
     timeout_s = request.number(REQUEST_TIMEOUT, None)
     return None if timeout_s is None else request.stamp / 1e6 + timeout_s
 
@@ -89,7 +88,7 @@ def _address(request: Event) -> dict[str, Any]:
 def _with(
     attributes: EventLike, payload: Payload, ours: dict[str, Any], codec: Codec | None
 ) -> tuple[Mapping[str, Any], bytes]:
-    """Return the application's attributes and payload, with our attributes added."""
+    """Return the application's attributes and payload, with the attributes `ours` added."""
     theirs, content = parts_of((attributes, payload), codec)
     for name in OURS:
         if name in theirs:
@@ -98,7 +97,7 @@ def _with(
 
 
 class _Mailbox:
-    """A subscription to replies, and the callers that wait for one."""
+    """A subscription to replies, and the calls that wait for one."""
 
     def __init__(self) -> None:
         self.subscription: Subscription[Event] | None = None
@@ -109,7 +108,7 @@ class _Mailbox:
 
 
 class Replies:
-    """The asking side of one client."""
+    """Sends the requests of one client, and passes each reply to the call that waits for it."""
 
     def __init__(self, client: _Asker, publishing: Publishing) -> None:
         self._client = client
@@ -119,7 +118,7 @@ class Replies:
         self._serial = 0
 
     async def ask(self, attributes: EventLike, payload: Payload, reply: str, timeout_s: float | None) -> Event:
-        """Publish the request and wait for its reply."""
+        """Publish the request, and return the first reply to it."""
         self._serial += 1
         number = self._serial
         ours = {REQUEST_ID: number} if timeout_s is None else {REQUEST_ID: number, REQUEST_TIMEOUT: float(timeout_s)}
@@ -160,7 +159,7 @@ class Replies:
         if mailbox is None:
             self._make_room()
             mailbox = _Mailbox()
-        self._mailboxes[reply] = mailbox  # the most recently used one is last
+        self._mailboxes[reply] = mailbox  # moves it to the end, so that the first is the least recently used
         return mailbox
 
     def _make_room(self) -> None:
@@ -175,7 +174,7 @@ class Replies:
         raise CallError(f"requests with {MAILBOXES_MAX} different filters for their replies are under way; use fewer")
 
     async def _open(self, mailbox: _Mailbox, reply: str) -> None:
-        """Return the mailbox with its starting cut; a caller that gives up leaves it to the others."""
+        """Wait for the starting cut of a mailbox. If a caller stops waiting, the others still get it."""
         if mailbox.subscription is not None:
             return
         if mailbox.opening is None:
@@ -192,7 +191,7 @@ class Replies:
         mailbox.pumping = asyncio.ensure_future(self._pump(mailbox, reply))
 
     async def _subscribe(self, reply: str) -> Subscription[Event]:
-        """Subscribe to these replies, and to errors of handlers, if this client may see more than the replies."""
+        """Subscribe to these replies. Errors of handlers are included if the client is permitted to see them."""
         if reply == "TRUE":
             return await self._client.subscribe(self._to_us)
         try:
@@ -225,6 +224,6 @@ class Replies:
 
 
 def _look_at(task: "asyncio.Task[None]") -> None:
-    """Retrieve the error, so that asyncio does not log one that no caller waited for."""
+    """Retrieve the task's error, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()

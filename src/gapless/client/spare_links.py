@@ -1,7 +1,7 @@
-"""Closes connections that a client does not need: all except that to the broker that serves it.
+"""Closes the connections that a client does not need: all except the one to the broker that serves it.
 
-While the client looks for its session it asks several brokers. Once the same broker has served it for a while, it
-leaves the others gracefully. So a broker has no connections to clients that another one serves.
+While a client looks for its session it asks several brokers. Once the same broker has served it for a while, it
+disconnects gracefully from the others. So brokers have no connections to clients that another broker serves.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ LOOK_S = 1.0
 
 
 class SpareLinks:
-    """Watches the links of one client."""
+    """Closes the unneeded connections of one client."""
 
     def __init__(self, links: Links, node: ClientNode) -> None:
         self._links = links
@@ -24,7 +24,6 @@ class SpareLinks:
         self._looking = links.loop.call_later(LOOK_S, self._look)
 
     def close(self) -> None:
-        """Stop watching."""
         self._looking.cancel()
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""Starts subscriptions: checks arguments, creates the subscription, and sends it to the network.
+"""Starts subscriptions: checks arguments, creates the subscription object, and sends the request to the network.
 
 Some begin in an archive, and continue with brokers later (`gapless.client.archived`).
 """
@@ -31,35 +31,33 @@ __all__ = ["Subscribing", "check_filter"]
 S = TypeVar("S", bound=Deliveries)
 
 Again = Callable[[], Awaitable[Any]]
-"""Creates another subscription like the one that has ended."""
+"""A function that subscribes again with the same arguments."""
 
 
 class _Client(Subscriber, Protocol):
-    """The client that subscribes."""
-
     def read(self, filter: str, since: Position, until: Position) -> Opening[Subscription[Event]]: ...
 
 
 def check_filter(text: str) -> None:
-    """Check that the text is a filter; log a hint if it may not mean what its author intended."""
+    """Raise an error if the text is not a valid filter; log a hint if it may not mean what its author intended."""
     parse(check_text("a filter", text))
     hint_at_filter(text)
 
 
 class Subscribing:
-    """The subscribing side of one client."""
+    """Starts the subscriptions of one client."""
 
     def __init__(self, client: _Client, connection_manager: ConnectionManager) -> None:
         self._client = client
         self._connection_manager = connection_manager
         self._took = connection_manager.registrations.pacing.took
         self.making = Making()
-        """How to create events of durable subscriptions."""
+        """How to create the events of durable subscriptions."""
 
     # ---- arguments ----------------------------------------------------------------------------------------
 
     def settings(self, text: str, max_pending: int | None = None) -> Settings:
-        """Return the settings of a new subscription with this filter."""
+        """Return the parameters of a new subscription with this filter."""
         check_filter(text)
         self._connection_manager.check_open()
         if max_pending is not None:
@@ -73,15 +71,15 @@ class Subscribing:
         )  # fmt: skip
 
     async def position(self, what: str, value: Since) -> Position:
-        """Return the position that `value` denotes; `what` names it in an error message."""
+        """Return the position that `value` denotes. `what` names it in error messages."""
         return (await self._positions({what: value}))[what]
 
     async def beginning(self, value: Since | None) -> Position | None:
-        """Return the position at which a live subscription begins; None if it begins with live events."""
+        """Return the position at which a subscription begins, or None if it begins with live events."""
         return None if value is None or moment_of("since", value).is_now else await self.position("since", value)
 
     async def range(self, since: Since, until: Since | None) -> tuple[Position, Position]:
-        """Return the positions that `since` and `until` denote; the second can be `NEWEST`."""
+        """Return the positions that `since` and `until` denote. The second can be `NEWEST`."""
         given = {"since": since}
         if until is not None and not moment_of("until", until).is_now:
             given["until"] = until
@@ -92,7 +90,7 @@ class Subscribing:
         return begin, end
 
     async def _positions(self, given: dict[str, Since]) -> dict[str, Position]:
-        """Return the positions that these denote. All that need the network's clock are resolved against one answer."""
+        """Return the positions that these arguments denote, all relative to the same newest position."""
         spec = self._connection_manager.spec
         if not spec.keeps_history:
             what = ", ".join(given)
@@ -102,7 +100,7 @@ class Subscribing:
         return {what: moment.position(newest) for what, moment in moments.items()}
 
     async def _newest(self) -> int:
-        """Return the newest timestamp according to a broker: it is final, because no earlier event can be added."""
+        """Ask a broker for the newest timestamp. It is final: no earlier event can be added."""
         reading: Subscription[Event] = Subscription(self.settings("FALSE"), self._newest)
         await self.begin(reading, since=NEWEST, until=NEWEST)
         events: list[Event] | None = None
@@ -114,7 +112,7 @@ class Subscribing:
     # ---- a subscription -----------------------------------------------------------------------------------
 
     def make(self, settings: Settings, again: Again, values: type[Any] | None) -> Subscription[Any]:
-        """Return a subscription to events, or to values of a type."""
+        """Return a new subscription object, to events or to values of a type."""
         if values is None:
             return Subscription(settings, again)
         reader = Reader(values, codec=self._connection_manager.publishing.codec)
@@ -123,7 +121,7 @@ class Subscribing:
     def make_durable(
         self, settings: Settings, again: Again, values: type[Any] | None, name: str, ack: AckMode, *, group: bool
     ) -> DurableSubscription[Any]:
-        """Return a durable subscription, whose events can be acknowledged."""
+        """Return a new durable subscription object, whose events can be acknowledged."""
         acks = Acks(
             settings.id, self._connection_manager.give_input, is_manual=ack == "manual", is_shared=group,
             making=self.making,
@@ -147,12 +145,12 @@ class Subscribing:
         redeliver_s: float | None = None,
         max_deliveries: int | None = None,
     ) -> S:
-        """Return the subscription when it has started. With `redeliver_s`, a group shares it."""
+        """Start the subscription and return it. With `redeliver_s`, a group shares it."""
         name = subscription.name
         subscription._is_bounded = until is not None
         call = Subscribe(
             subscription.id, subscription.filter, since=since, until=until, name=name,
-            ack="manual" if name else "auto",  # the library is nearer to the application than the node
+            ack="manual" if name else "auto",  # the library sees what the application takes
             replace=replace, group=redeliver_s is not None, redeliver_s=redeliver_s or 30.0,
             max_deliveries=max_deliveries or 0, letter_max=self._connection_manager.publishing.event_max,
         )  # fmt: skip
@@ -164,7 +162,7 @@ class Subscribing:
         return subscription
 
     def begin_in(self, archive: Path | str, subscription: S, since: Position, until: Position | None) -> S:
-        """Read the archive first, and continue with brokers."""
+        """Start a subscription that reads the archive first and then continues with brokers."""
         past = open_past(archive, self._connection_manager.network, subscription.filter, since, until)
 
         async def go_on(seam: Position) -> None:

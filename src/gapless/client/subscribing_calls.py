@@ -1,4 +1,6 @@
-"""The calls of a client that receive events: subscriptions, durable subscriptions, reads of history, and answers."""
+"""Base class of the client with the calls that receive events: subscriptions, reads of history, and answers to
+requests.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +30,7 @@ T = TypeVar("T")
 
 
 class SubscribingCalls(ClientBase):
-    """The receiving side of `Client`."""
+    """Base class of `Client`: the calls that receive events."""
 
     def __init__(self, *arguments: Any, **choices: Any) -> None:
         super().__init__(*arguments, **choices)
@@ -54,7 +56,8 @@ class SubscribingCalls(ClientBase):
         type: type[Any] | None = None,
         max_pending: int | None = None,
     ) -> Opening[Subscription[Any]]:
-        """Subscribe to events that match a filter. Delivers every matching event published after this call returns.
+        """Subscribe to the events that match a filter. Every matching event published after this call returns is
+        delivered.
 
         It returns when the starting cut is complete: one number for every publisher that may match.
 
@@ -180,7 +183,7 @@ class SubscribingCalls(ClientBase):
         *,
         type: type[Any] | None = None,
     ) -> Opening[Subscription[Any]]:
-        """Read the events between two positions, in causal order; iteration ends with the last one.
+        """Read the events between two positions, in causal order. Iteration ends with the last one.
 
         All subscriptions and reads of a client share one window, so one whose events you do not take stops the others.
         Close a read that you do not finish; if you forget, the log `gapless.client` names it.
@@ -202,7 +205,7 @@ class SubscribingCalls(ClientBase):
         return await self._subscribing.begin(made, begin, end)
 
     def archive(self, directory: Path | str) -> ArchiveReader:
-        """Return a reader of an archive, a directory that `gapless archive` writes.
+        """Return a reader for an archive, which is a directory that `gapless archive` writes.
 
         Parameters:
             directory: where the archive is.
@@ -212,7 +215,8 @@ class SubscribingCalls(ClientBase):
         return ArchiveReader(self._subscribing, directory)
 
     async def position(self, at: Since = "now") -> Position:
-        """Return a position: by default the newest, which is at or after every event confirmed before this call.
+        """Return the newest position, or the one that a time or age denotes. Every event confirmed before this call is
+        at or before the newest position.
 
         Parameters:
             at: a time or an age instead. A broker answers; the clock of this machine is not used.
@@ -222,8 +226,8 @@ class SubscribingCalls(ClientBase):
         return await self._subscribing.position("at", at)
 
     async def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
-        """Return evenly spaced positions between two others, so that several programs can share a long read, each from
-        one to the next.
+        """Return evenly spaced positions in a range of history, so that several programs can share a long read. Each
+        reads from one position to the next.
 
         Parameters:
             since: the positions are after this one.
@@ -246,7 +250,7 @@ class SubscribingCalls(ClientBase):
         redeliver_s: float = REDELIVER_S,
         max_pending: int | None = None,
     ) -> Opening[Answering]:
-        """Answer requests that match a filter: call a handler with each, and publish its result as the reply.
+        """Answer requests that match a filter: call a handler with each request, and publish its result as the reply.
 
         If the handler raises, the caller gets a `RequestFailedError` with the text. The handler is cancelled when the
         caller stops waiting.
@@ -293,11 +297,11 @@ class SubscribingCalls(ClientBase):
         return await self._subscribe(filter, None, None, max_pending)
 
     def _answerer(self) -> Any:
-        """The client, which also publishes."""
+        """Return the client as one that can also publish, for replies."""
         return self
 
     async def unsubscribe(self, subscription: Subscription[Any]) -> None:
-        """End a subscription; return when its ending cut is known. `subscription.close()` does the same.
+        """End a subscription as `subscription.close()` does. Return when its ending cut is known.
 
         Parameters:
             subscription: the result of `subscribe`, `durable` or `read`.

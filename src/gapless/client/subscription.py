@@ -39,7 +39,8 @@ CLOSE_S = 5.0
 
 
 class Subscription(Deliveries, Generic[T]):
-    """Iterate over it: `async for event in subscription`. Made by `Client.subscribe` and `Client.read`.
+    """A stream of events to iterate over: `async for event in subscription`. `Client.subscribe` and `Client.read`
+    return it.
 
     `Subscription` alone yields events; `Subscription[Trade]` values of a type. An event that does not fit the type
     raises a `ConversionError` in its place; the next call continues after it.
@@ -51,7 +52,7 @@ class Subscription(Deliveries, Generic[T]):
         super().__init__(settings)
         self._again = again
         self._convert = convert
-        """Converts the event for the application; None if it receives the event itself."""
+        """Converts each event to the type of the subscription, or None if the application receives events."""
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
@@ -69,7 +70,7 @@ class Subscription(Deliveries, Generic[T]):
         return self._next(1)[0]
 
     async def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
-        """Return the next events: all pending ones, at least one, or an empty list when the subscription has ended.
+        """Return the next events: at least one, and all pending ones up to `most`. Return an empty list after the end.
 
         Parameters:
             most: the largest number of events to return.
@@ -86,21 +87,21 @@ class Subscription(Deliveries, Generic[T]):
         return self._next(most)
 
     async def to_arrow(self) -> "pyarrow.Table":
-        """Read to the end, and return the events as a table: for a bounded read (see `gapless.client.tables`).
+        """Read a bounded read to its end, and return its events as a table (see `gapless.client.tables`).
 
         Example: `table = await (await client.read("topic = 'order'", "1h")).to_arrow()`
         """
         return table_of(await self._rest())
 
     async def to_pandas(self) -> "pandas.DataFrame":
-        """Read to the end, and return the events as a data frame: for a bounded read.
+        """Read a bounded read to its end, and return its events as a data frame.
 
         Example: `frame = await (await client.read("topic = 'order'", "1h")).to_pandas()`
         """
         return (await self.to_arrow()).to_pandas()
 
     async def _rest(self) -> list[Event]:
-        """Take everything up to the end, and close it."""
+        """Take all events up to the end of a bounded read, and close it."""
         if self._convert is not None or not self._is_bounded:
             raise CallError("to_arrow() and to_pandas() are for read(…) of events; a subscription has no end")
         found: list[Event] = []
@@ -115,7 +116,7 @@ class Subscription(Deliveries, Generic[T]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the subscription. Without a broker, it ends later, and this waits at most 5 s for its ending cut."""
+        """Close the subscription. If no broker is connected, wait at most 5 s for its ending cut."""
         if kind is not None and self._acks is not None:
             self._acks.failed()
         with suppress(TimeoutError):
@@ -123,7 +124,7 @@ class Subscription(Deliveries, Generic[T]):
                 await self.close()
 
     async def close(self) -> None:
-        """End it with an exact ending cut. Events delivered before can still be taken.
+        """End the subscription with an exact ending cut. Events delivered before can still be taken.
 
         Example: `await subscription.close()`
         """
@@ -136,7 +137,7 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def position(self) -> Position:
-        """The position up to which you have taken everything, so another subscription can continue from there.
+        """The position up to which the application has taken everything, from which another subscription can continue.
 
         It advances while history is read. A subscription without `since` that is not durable has none, and raises a
         `CallError`.
@@ -150,19 +151,21 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def backlog(self) -> int:
-        """How many delivered events the application has not taken yet."""
+        """The number of delivered events that the application has not taken yet."""
         return len(self._pending_events)
 
     @property
     def events_behind(self) -> int | None:
-        """The number of delivered events that were not taken, once the subscription is live. None while it reads
-        history, whose size brokers do not report."""
+        """The number of delivered events that were not taken, for a live subscription. None while it reads history,
+        because brokers do not report how much follows.
+        """
         return len(self._pending_events) if self.is_live and self._past is None else None
 
     @property
     def lag_s(self) -> float:
-        """How many seconds the application lags, by the clock of the network: the age of the oldest event that was not
-        taken, or, while history is read, of its position. 0 if it has taken everything."""
+        """How many seconds the application lags, by the clock of the network. This is the age of the oldest event that
+        was not taken, or, while history is read, of its position. 0 if the application has taken everything.
+        """
         first = next(iter(self._pending_events), None)
         if first is not None and first[1].stamp:
             since_us = first[1].stamp
@@ -174,18 +177,19 @@ class Subscription(Deliveries, Generic[T]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended. Events delivered before can still be taken."""
+        """Whether the subscription has ended. Events delivered before can still be taken."""
         return self._has_ended
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the application has taken all of the requested history, so that the next events are live. In a group
-        always False, because no member receives all of it."""
+        """Whether the application has taken all of the requested history, so that the next events are live. Always
+        False in a group, because no member receives all of it.
+        """
         return not self._is_shared and self._replay.is_taken
 
     async def caught_up(self) -> None:
-        """Return when the application has taken all of the requested history: later events are live. This call takes
-        nothing itself, so another task has to.
+        """Wait until the application has taken all of the requested history. Another task has to take the events,
+        because this call takes none.
 
         A bounded read is caught up at its end. If it fails before, its error is raised here as well.
 
@@ -201,7 +205,7 @@ class Subscription(Deliveries, Generic[T]):
         return self._acks is not None and self._acks.is_shared
 
     async def resubscribe(self) -> Self:
-        """Subscribe again with the same filter, after its end.
+        """Subscribe again with the same filter after the end of this subscription, and return the new one.
 
         Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
         delivered. For this reason it does not happen automatically.
@@ -213,7 +217,7 @@ class Subscription(Deliveries, Generic[T]):
         return cast(Self, await self._again())
 
     def _next(self, most: int) -> list[T]:
-        """Return the pending events, up to the next report of missing events, which is raised in its place."""
+        """Return the pending events before the next report of missing events. If the report comes first, raise it."""
         if self._skips:
             self._raise_skipped(self._pending_events.first)
             if self._skips:
@@ -225,7 +229,7 @@ class Subscription(Deliveries, Generic[T]):
             self._replay.look()
 
     def _pop_durable(self, most: int, acks: Acks) -> list[T]:
-        """Take events and record that, even if one does not fit the type."""
+        """Take events, and record them as taken even if one does not fit the type."""
         there, before = list(islice(self._pending_events, most)), len(self._pending_events)
         try:
             return self._pop(most)
@@ -234,7 +238,7 @@ class Subscription(Deliveries, Generic[T]):
                 acks.took(number, event)
 
     def _pop(self, most: int) -> list[T]:
-        """Take events, and convert them if the application wants that."""
+        """Take events, and convert them to the subscription's type."""
         if self._convert is None:
             return cast("list[T]", self._pop_events(most))
         values: list[T] = []
@@ -261,14 +265,14 @@ class Subscription(Deliveries, Generic[T]):
 
 
 class DurableSubscription(Subscription[D], Generic[D]):
-    """A durable subscription that is attached to this client. Made by `Client.durable`.
+    """A durable subscription to which this client is attached. `Client.durable` returns it.
 
     Iterate over it: `async for event in subscription`. Acknowledged events are never delivered again. Others are
     redelivered, to this client or to the next that attaches.
     """
 
     async def ack(self, upto: Event | Position | None = None) -> None:
-        """Acknowledge everything that you took, or everything up to an event, or up to a position.
+        """Acknowledge everything that the application took, or everything up to an event or a position.
 
         Returns when a majority of the registry replicas has stored it: none of it is delivered again. If some of it was
         redelivered to another member of the group before, an `AckTooLateError` names these events.

@@ -11,7 +11,7 @@ Durables: TypeAlias = list[DurableInfo]
 
 
 class Admin(Synchronous):
-    """Administration of a network, reached as `client.admin`."""
+    """Manages the durable subscriptions and clients of a network. `client.admin` is an instance."""
 
     def list(self) -> Durables:
         """Return the durable subscriptions of the network, sorted by name.
@@ -22,7 +22,7 @@ class Admin(Synchronous):
         return found
 
     def move(self, name: str, to: Since) -> None:
-        """Let a durable subscription continue from another position. An attached client is detached.
+        """Move a durable subscription to another position, from which it continues. An attached client is detached.
 
         Parameters:
             name: the name of the durable subscription.

@@ -6,22 +6,22 @@ __all__ = ["Advertisement"]
 
 
 class Advertisement(Synchronous):
-    """A declaration of the events that this client may publish. `Client.advertise` returns it."""
+    """A declaration of the events that this client can publish, returned by `Client.advertise`."""
 
     @property
     def id(self) -> str:
-        """Identifies this advertisement of this client in the network, in logs and traces."""
+        """The identifier of this advertisement in the network, in logs and in traces."""
         found: str = self._inner.id
         return found
 
     @property
     def filter(self) -> str:
-        """The filter."""
+        """The filter that matches all events published under this advertisement."""
         found: str = self._inner.filter
         return found
 
     def close(self) -> None:
-        """Withdraw the advertisement: later publications cannot rely on it.
+        """Withdraw the advertisement: later publications need another one that matches them.
 
         Example: `advertisement.close()`
         """

@@ -9,25 +9,25 @@ __all__ = ["Answering"]
 
 
 class Answering(AnsweringSide):
-    """Calls a handler with each request. Made by `Client.answer`.
+    """Calls a handler with each request that matches a filter and publishes the results. `Client.answer` returns it.
 
     It answers until it is closed; use it in `with`, or call `wait()`.
     """
 
     @property
     def filter(self) -> str:
-        """The filter of the requests."""
+        """The filter that requests match."""
         found: str = self._inner.filter
         return found
 
     @property
     def name(self) -> str:
-        """The group; empty if there is none."""
+        """The name of the group that shares the requests; empty without a group."""
         found: str = self._inner.name
         return found
 
     def wait(self) -> None:
-        """Return when it was closed. Raises an error if the network ended it.
+        """Wait until this object is closed. Raise an error if the network ended its subscription.
 
         Example: `answering.wait()`
         """

@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 class ArchiveReader(Synchronous):
-    """Reads an archive, and continues with brokers where it ends, without a gap or a duplicate. Made by
-    `Client.archive`.
+    """Reads the events of an archive and continues with brokers at its end, without a gap or a duplicate.
+    `Client.archive` returns it.
 
     `subscription.archive_end` is the position at which brokers took over. The archive must contain all events that
     match the filter; missing events are reported with a `SkippedError`.
@@ -39,8 +39,8 @@ class ArchiveReader(Synchronous):
     def subscribe(
         self, filter: str, *, type: type[Any] | None = None, since: Since = "earliest", max_pending: int | None = None
     ) -> Subscription[Any]:
-        """Subscribe from a position in the archive; after the application has taken the archive's events, brokers
-        continue.
+        """Subscribe from a position in the archive. When the application has taken the archived events, brokers deliver
+        the later ones.
 
         Parameters:
             filter: as for `Client.subscribe`.
@@ -65,7 +65,7 @@ class ArchiveReader(Synchronous):
     def read(
         self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[Any] | None = None
     ) -> Subscription[Any]:
-        """Read the events between two positions: from the archive, and the rest from brokers.
+        """Read the events between two positions, from the archive as far as it goes and then from brokers.
 
         Parameters:
             filter: as for `Client.read`.

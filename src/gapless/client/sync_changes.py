@@ -9,8 +9,7 @@ __all__ = ["ConnectionChanges"]
 
 
 class ConnectionChanges(Synchronous):
-    """Iterate over it: `for change in client.connection_changes()`. It begins with the current state, and ends with the
-    client.
+    """Iterates over the changes of a client's connection, beginning with the current state and ending with the client.
 
     If the client fails, iteration raises its error, too.
     """

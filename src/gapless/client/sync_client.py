@@ -12,9 +12,10 @@ __all__ = ["Client"]
 
 
 class Client(SubscribingCalls, PublishingCalls):
-    """One client of a network. Made by `connect`.
+    """A client of a network, returned by `connect`.
 
-    Calls can be made at any time and from any thread; they wait for a broker where none is connected.
+    It belongs to the event loop in which it was connected. Calls can be made at any time and wait while no broker is
+    connected; use a thread to bound the wait.
 
     Example: `with gapless.sync.connect("gapless://127.0.0.1:7400") as client:`
     """
@@ -46,27 +47,29 @@ class Client(SubscribingCalls, PublishingCalls):
 
     @property
     def is_connected(self) -> bool:
-        """Whether a broker is connected now."""
+        """Whether the client is connected to a broker."""
         found: bool = self._inner.is_connected
         return found
 
     @property
     def broker(self) -> str:
-        """The broker that serves this client, or that it is trying to reach; empty if the protocol does not
-        report it."""
+        """The name of the broker that serves this client, or that it is trying to reach. Empty if the protocol does not
+        report it.
+        """
         found: str = self._inner.broker
         return found
 
     @property
     def addresses(self) -> dict[str, str]:
-        """The addresses of the network's brokers by name, as of the first connection."""
+        """The addresses of the network's brokers by name, as reported when the client first connected."""
         found: dict[str, str] = dict(self._inner.addresses)
         return found
 
     @property
     def blocked_reason(self) -> str:
-        """The reason why this client's publications wait, and for how long, if none has been confirmed for seconds.
-        Empty otherwise, and if the protocol confirms nothing."""
+        """Why this client's publications are not being confirmed, and since when. Empty if they are, and in protocols
+        without confirmations.
+        """
         found: str = self._inner.blocked_reason
         return found
 

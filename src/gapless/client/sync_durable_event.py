@@ -11,25 +11,25 @@ __all__ = ["DurableEvent"]
 
 
 class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
-    """An event of a durable subscription. It equals the published event; a copy cannot be acknowledged.
+    """An event of a durable subscription. It equals the published event; a copy of it cannot be acknowledged.
 
     `with event:` acknowledges it if the block succeeds, and calls `nack` if the block raises.
     """
 
     redelivered: bool = False
-    """Whether it may have been delivered before, to this client or another, without an acknowledgement. False is
-    certain; after a crash, events published up to ten seconds later are marked, too."""
+    """Whether the event may have been delivered before without an acknowledgement, to this client or to another. False
+    is certain. After a crash, events published up to ten seconds later are marked, too."""
     delivery_count: int = 1
-    """How many times it was delivered, including this time. In a group this counts all deliveries to any member;
+    """How many times the event was delivered, including this time. In a group this counts all deliveries to any member;
     otherwise it counts negative acknowledgements (`nack`), by this client or an earlier one."""
     _acks: ClassVar[Any] = None
-    """The `Acks` of its subscription. Set on each event, like the next one, but not a field: not shown, copied or
+    """The `Acks` of its subscription. Set on each event, like `_number`, but not a field: it is not shown, copied or
     encoded."""
     _number: ClassVar[int] = 0
-    """The number of its delivery."""
+    """The number of the event's delivery."""
 
     def ack(self) -> None:
-        """Acknowledge this event only. Returns when it can never be delivered again.
+        """Acknowledge this event only. Return when it can never be delivered again.
 
         With `ack="auto"` this acknowledges everything taken so far, except events with a `nack`.
 
@@ -50,7 +50,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
         self._taken().run(call(self, delay_s=delay_s))
 
     def in_progress(self) -> None:
-        """Extend the time for this event: in a group, its `redeliver_s` starts again. Requires `ack="manual"`.
+        """Restart the redelivery timeout of this event (`redeliver_s` of its group). Requires `ack="manual"`.
 
         Raises an `AckTooLateError` if the event was redelivered to another member.
 
@@ -70,7 +70,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
         self._taken().run(call(self, kind, error, trace))
 
     def _taken(self) -> Any:
-        """Return the `Acks` of the subscription that delivered it."""
+        """Return the `Acks` of the subscription that delivered the event, or raise an error."""
         if self._acks is None:
             raise CallError(f"this copy of {self.id} was not taken from a subscription; acknowledge the event that was")
         return self._acks

@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class PublishingCalls(CallerSide):
-    """The sending side of `Client`."""
+    """Base class of `Client`: the calls that publish."""
 
     @property
     def name(self) -> str:
-        """The name, unique in the network; the client's events carry it as their publisher."""
+        """The name of the client, unique in the network. Its events name it as their publisher."""
         found: str = self._inner.name
         return found
 
@@ -31,12 +31,12 @@ class PublishingCalls(CallerSide):
 
     @property
     def protocol(self) -> str:
-        """The name of the brokers' protocol."""
+        """The name of the protocol that the brokers run."""
         found: str = self._inner.protocol
         return found
 
     def advertise(self, filter: str) -> Advertisement:
-        """Announce the events you will publish. Returns when the network knows it, so that publications are not
+        """Declare the events that this client will publish. Return when the network knows, so that publications are not
         delayed.
 
         Parameters:
@@ -47,7 +47,7 @@ class PublishingCalls(CallerSide):
         return Advertisement(self._loop, self._loop.run(self._inner.advertise(filter)))
 
     def unadvertise(self, advertisement: Advertisement) -> None:
-        """Withdraw an advertisement. `advertisement.close()` does the same.
+        """Withdraw an advertisement, as `advertisement.close()` does.
 
         Parameters:
             advertisement: the result of `advertise`.
@@ -57,7 +57,7 @@ class PublishingCalls(CallerSide):
         self._loop.run(self._inner.unadvertise(getattr(advertisement, "_inner", advertisement)))
 
     def publish(self, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Publish an event. Returns when it is confirmed: it reaches every matching subscriber even if up to f adjacent
+        """Publish an event. Return when it is confirmed: it reaches every matching subscriber even if up to f adjacent
         brokers fail.
 
         The result identifies the event and equals it, but has no position: the `Event` of a subscription has one.
@@ -87,14 +87,14 @@ class PublishingCalls(CallerSide):
         return found
 
     def flush(self) -> None:
-        """Return when everything published so far is confirmed.
+        """Wait until everything published so far is confirmed.
 
         Example: `client.flush()`
         """
         self._loop.run(self._inner.flush())
 
     def publish_many(self, events: Iterable[Publication]) -> int:
-        """Publish events in order, as fast as the network accepts them. Returns their number when all are confirmed.
+        """Publish events in order, as fast as the network accepts them. Return their number when all are confirmed.
 
         Events are sent as they are produced. The source runs in your thread, and can wait for events that this client
         receives. If one event is invalid, or the source fails, the events before it are published; if one was not
@@ -153,7 +153,7 @@ class PublishingCalls(CallerSide):
         return found
 
     def reply(self, request: Event, attributes: EventLike, payload: Payload = b"") -> PublishedEvent:
-        """Publish the reply to a request that a subscription delivered. Returns when it is confirmed.
+        """Publish the reply to a request that a subscription delivered. Return when it is confirmed.
 
         `answer` does this with its handler's result. A reply must be advertised like every other event; the first reply
         to a request counts.
@@ -169,7 +169,7 @@ class PublishingCalls(CallerSide):
         return found
 
     def decode(self, event: Event, type: type[T]) -> T:
-        """Return the payload of an event as a value, by the codec of this client.
+        """Return the payload of an event, decoded by this client's codec and converted to the given type.
 
         Raises a `ConversionError` if the payload cannot be decoded, or does not fit the type.
 
@@ -190,21 +190,23 @@ class PublishingCalls(CallerSide):
 
     @property
     def confirmed(self) -> int:
-        """The number up to which everything that this client published is confirmed."""
+        """The number up to which all events that this client published are confirmed."""
         found: int = self._inner.confirmed
         return found
 
     @property
     def lost_publications(self) -> list[tuple[int, int]]:
         """The first and last number of each range of this client's events that were confirmed and are nevertheless
-        lost, because more than f neighbouring brokers failed."""
+        lost, because more than f adjacent brokers failed.
+        """
         found: list[tuple[int, int]] = list(self._inner.lost_publications)
         return found
 
     @property
     def on_publications_lost(self) -> LostCallback | None:
-        """A function that is called with such ranges when they become known. It runs in its own thread: it can block,
-        and make calls of this client."""
+        """A function that is called with ranges of lost publications when they become known. It runs in its own thread:
+        it can block, and make calls of this client.
+        """
         return self._on_publications_lost()
 
     @on_publications_lost.setter

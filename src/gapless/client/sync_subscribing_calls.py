@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SubscribingCalls(CallerSide):
-    """The receiving side of `Client`."""
+    """Base class of `Client`: the calls that receive events."""
 
     @property
     def admin(self) -> Admin:
@@ -42,7 +42,8 @@ class SubscribingCalls(CallerSide):
     def subscribe(
         self, filter: str, *, since: Since | None = None, type: type[Any] | None = None, max_pending: int | None = None
     ) -> Subscription[Any]:
-        """Subscribe to events that match a filter. Delivers every matching event published after this call returns.
+        """Subscribe to the events that match a filter. Every matching event published after this call returns is
+        delivered.
 
         It returns when the starting cut is complete: one number for every publisher that may match.
 
@@ -154,7 +155,7 @@ class SubscribingCalls(CallerSide):
     def read(
         self, filter: str, since: Since = "earliest", until: Since | None = None, *, type: type[Any] | None = None
     ) -> Subscription[Any]:
-        """Read the events between two positions, in causal order; iteration ends with the last one.
+        """Read the events between two positions, in causal order. Iteration ends with the last one.
 
         All subscriptions and reads of a client share one window, so one whose events you do not take stops the others.
         Close a read that you do not finish; if you forget, the log `gapless.client` names it.
@@ -170,7 +171,7 @@ class SubscribingCalls(CallerSide):
         return Subscription(self._loop, self._loop.run(self._inner.read(filter, since, until, type=type)))
 
     def archive(self, directory: Path | str) -> ArchiveReader:
-        """Return a reader of an archive, a directory that `gapless archive` writes.
+        """Return a reader for an archive, which is a directory that `gapless archive` writes.
 
         Parameters:
             directory: where the archive is.
@@ -180,7 +181,8 @@ class SubscribingCalls(CallerSide):
         return ArchiveReader(self._loop, self._inner.archive(directory))
 
     def position(self, at: Since = "now") -> Position:
-        """Return a position: by default the newest, which is at or after every event confirmed before this call.
+        """Return the newest position, or the one that a time or age denotes. Every event confirmed before this call is
+        at or before the newest position.
 
         Parameters:
             at: a time or an age instead. A broker answers; the clock of this machine is not used.
@@ -191,8 +193,8 @@ class SubscribingCalls(CallerSide):
         return found
 
     def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
-        """Return evenly spaced positions between two others, so that several programs can share a long read, each from
-        one to the next.
+        """Return evenly spaced positions in a range of history, so that several programs can share a long read. Each
+        reads from one position to the next.
 
         Parameters:
             since: the positions are after this one.
@@ -213,7 +215,7 @@ class SubscribingCalls(CallerSide):
         redeliver_s: float = REDELIVER_S,
         max_pending: int | None = None,
     ) -> Answering:
-        """Answer requests that match a filter: call a handler with each, and publish its result as the reply.
+        """Answer requests that match a filter: call a handler with each request, and publish its result as the reply.
 
         If the handler raises, the caller gets a `RequestFailedError` with the text. The reply of a handler that is
         still running when its caller stops waiting is dropped.
@@ -235,7 +237,7 @@ class SubscribingCalls(CallerSide):
         )
 
     def unsubscribe(self, subscription: Subscription[Any]) -> None:
-        """End a subscription; return when its ending cut is known. `subscription.close()` does the same.
+        """End a subscription as `subscription.close()` does. Return when its ending cut is known.
 
         Parameters:
             subscription: the result of `subscribe`, `durable` or `read`.

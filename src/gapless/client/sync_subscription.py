@@ -22,7 +22,7 @@ else:
 
 
 class Subscription(Fetching[T], Generic[T]):
-    """Iterate over it: `for event in subscription`. Made by `Client.subscribe` and `Client.read`.
+    """A stream of events to iterate over: `for event in subscription`. `Client.subscribe` and `Client.read` return it.
 
     `Subscription` alone yields events; `Subscription[Trade]` values of a type. An event that does not fit the type
     raises a `ConversionError` in its place; the next call continues after it.
@@ -30,44 +30,44 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def filter(self) -> str:
-        """The filter."""
+        """The filter that events match."""
         found: str = self._inner.filter
         return found
 
     @property
     def id(self) -> str:
-        """Identifies this subscription of this client in the network, in logs and traces."""
+        """The identifier of this subscription in the network, in logs and in traces."""
         found: str = self._inner.id
         return found
 
     @property
     def name(self) -> str:
-        """The name of a durable subscription; empty for others."""
+        """The name of a durable subscription; empty for other subscriptions."""
         found: str = self._inner.name
         return found
 
     @property
     def starting_cut(self) -> dict[str, int]:
         """For each publisher, the number of the first event of the subscription. Publishers that appear later are
-        added. It is empty for a subscription that begins at a position (`since=…`, or a durable one)."""
+        added. Empty for a subscription that begins at a position: with `since=…`, or durable."""
         found: dict[str, int] = dict(self._inner.starting_cut)
         return found
 
     @property
     def ending_cut(self) -> dict[str, int] | None:
-        """Once it has ended: for each publisher, the number up to which everything was delivered."""
+        """After the end of the subscription: for each publisher, the number up to which all events were delivered."""
         found: dict[str, int] | None = self._inner.ending_cut
         return found
 
     @property
     def is_live(self) -> bool:
-        """Whether it receives live events; False while it reads history."""
+        """Whether the subscription receives live events. False while it reads history."""
         found: bool = self._inner.is_live
         return found
 
     @property
     def archive_end(self) -> Position | None:
-        """If it began in an archive: the position up to which the archive was read, once brokers have taken over."""
+        """For a subscription that began in an archive: the position at which brokers took over."""
         found: Position | None = self._inner.archive_end
         return found
 
@@ -79,7 +79,7 @@ class Subscription(Fetching[T], Generic[T]):
         return found
 
     def take(self, most: int = 256, *, timeout_s: float | None = None) -> list[T]:
-        """Return the next events: all pending ones, at least one, or an empty list when the subscription has ended.
+        """Return the next events: at least one, and all pending ones up to `most`. Return an empty list after the end.
 
         Parameters:
             most: the largest number of events to return.
@@ -90,7 +90,7 @@ class Subscription(Fetching[T], Generic[T]):
         return self._take(most, timeout_s=timeout_s)
 
     def to_arrow(self) -> "pyarrow.Table":
-        """Read to the end, and return the events as a table: for a bounded read (see `gapless.client.tables`).
+        """Read a bounded read to its end, and return its events as a table (see `gapless.client.tables`).
 
         Example: `table = client.read("topic = 'order'", "1h").to_arrow()`
         """
@@ -98,7 +98,7 @@ class Subscription(Fetching[T], Generic[T]):
         return found
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Read to the end, and return the events as a data frame: for a bounded read.
+        """Read a bounded read to its end, and return its events as a data frame.
 
         Example: `frame = client.read("topic = 'order'", "1h").to_pandas()`
         """
@@ -111,11 +111,11 @@ class Subscription(Fetching[T], Generic[T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the subscription. Without a broker, it ends later, and this waits at most 5 s for its ending cut."""
+        """Close the subscription. If no broker is connected, wait at most 5 s for its ending cut."""
         self._loop.run(self._inner.__aexit__(kind, error, trace))
 
     def close(self) -> None:
-        """End it with an exact ending cut. Events delivered before can still be taken.
+        """End the subscription with an exact ending cut. Events delivered before can still be taken.
 
         Example: `subscription.close()`
         """
@@ -123,7 +123,7 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def position(self) -> Position:
-        """The position up to which you have taken everything, so another subscription can continue from there.
+        """The position up to which the application has taken everything, from which another subscription can continue.
 
         It advances while history is read. A subscription without `since` that is not durable has none, and raises a
         `CallError`.
@@ -133,37 +133,40 @@ class Subscription(Fetching[T], Generic[T]):
 
     @property
     def backlog(self) -> int:
-        """How many delivered events the application has not taken yet."""
+        """The number of delivered events that the application has not taken yet."""
         return self._backlog()
 
     @property
     def events_behind(self) -> int | None:
-        """The number of delivered events that were not taken, once the subscription is live. None while it reads
-        history, whose size brokers do not report."""
+        """The number of delivered events that were not taken, for a live subscription. None while it reads history,
+        because brokers do not report how much follows.
+        """
         return self._events_behind()
 
     @property
     def lag_s(self) -> float:
-        """How many seconds the application lags, by the clock of the network: the age of the oldest event that was not
-        taken, or, while history is read, of its position. 0 if it has taken everything."""
+        """How many seconds the application lags, by the clock of the network. This is the age of the oldest event that
+        was not taken, or, while history is read, of its position. 0 if the application has taken everything.
+        """
         found: float = self._inner.lag_s
         return found
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended. Events delivered before can still be taken."""
+        """Whether the subscription has ended. Events delivered before can still be taken."""
         found: bool = self._inner.has_ended
         return found
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the application has taken all of the requested history, so that the next events are live. In a group
-        always False, because no member receives all of it."""
+        """Whether the application has taken all of the requested history, so that the next events are live. Always
+        False in a group, because no member receives all of it.
+        """
         return self._is_caught_up()
 
     def caught_up(self) -> None:
-        """Return when the application has taken all of the requested history: later events are live. This call takes
-        nothing itself, so another thread has to.
+        """Wait until the application has taken all of the requested history. Another task has to take the events,
+        because this call takes none.
 
         A bounded read is caught up at its end. If it fails before, its error is raised here as well.
 
@@ -172,7 +175,7 @@ class Subscription(Fetching[T], Generic[T]):
         self._caught_up()
 
     def resubscribe(self) -> Self:
-        """Subscribe again with the same filter, after its end.
+        """Subscribe again with the same filter after the end of this subscription, and return the new one.
 
         Events published between the `ending_cut` of this subscription and the `starting_cut` of the new one are not
         delivered. For this reason it does not happen automatically.
@@ -183,14 +186,14 @@ class Subscription(Fetching[T], Generic[T]):
 
 
 class DurableSubscription(Subscription[D], Generic[D]):
-    """A durable subscription that is attached to this client. Made by `Client.durable`.
+    """A durable subscription to which this client is attached. `Client.durable` returns it.
 
     Iterate over it: `for event in subscription`. Acknowledged events are never delivered again. Others are redelivered,
     to this client or to the next that attaches.
     """
 
     def ack(self, upto: Event | Position | None = None) -> None:
-        """Acknowledge everything that you took, or everything up to an event, or up to a position.
+        """Acknowledge everything that the application took, or everything up to an event or a position.
 
         Returns when a majority of the registry replicas has stored it: none of it is delivered again. If some of it was
         redelivered to another member of the group before, an `AckTooLateError` names these events.

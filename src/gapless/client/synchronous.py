@@ -1,5 +1,5 @@
-"""The base of the classes of `gapless.sync`: each has an object of the asynchronous client, and the thread that runs
-the event loop of that client.
+"""The base class of `gapless.sync`. Each object wraps an object of the asynchronous client and the thread that runs its
+event loop.
 
 Their methods are generated from the asynchronous ones (`scripts/generate_sync_client.py`): each runs the asynchronous
 method in that thread and waits for its result.
@@ -13,7 +13,7 @@ __all__ = ["Synchronous"]
 
 
 class Synchronous:
-    """An object whose calls wait for their results."""
+    """Base class of synchronous objects, whose calls wait for their results."""
 
     def __init__(self, loop: LoopThread, inner: Any) -> None:
         self._loop = loop
@@ -23,7 +23,6 @@ class Synchronous:
         return repr(self._inner)
 
     def _next(self) -> Any:
-        """Return the next item of an iterator."""
         try:
             return self._loop.run(self._inner.__anext__())
         except StopAsyncIteration:

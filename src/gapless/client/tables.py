@@ -1,4 +1,4 @@
-"""Converts events to a table, for `to_arrow()` and `to_pandas()` of a read.
+"""Converts the events of a read to a table, for `to_arrow()` and `to_pandas()`.
 
 | column | contents |
 | --- | --- |

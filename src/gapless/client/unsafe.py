@@ -1,7 +1,7 @@
-"""Unconfirmed publications: their number and size, and the calls that wait for room.
+"""Counts unconfirmed publications and their size, and makes calls wait until there is room for more.
 
-At most a window of publications can be unconfirmed, with as many bytes and values as fit into one frame, because the
-client sends all of them in one message to the next broker if this one is lost.
+The number of unconfirmed publications is at most a window, and their bytes and values fit into one frame. If the broker
+is lost, the client sends all of them to the next one in one message.
 """
 
 import asyncio
@@ -14,33 +14,33 @@ __all__ = ["Unsafe", "fulfil", "refuse"]
 
 
 def fulfil(future: "asyncio.Future[None]") -> None:
-    """Let the call continue."""
+    """Complete the future, unless its caller has stopped waiting."""
     if not future.done():
         future.set_result(None)
 
 
 def refuse(future: "asyncio.Future[Any]", error: GaplessError) -> None:
-    """Fail the call."""
+    """Fail the future with the error, unless its caller has stopped waiting."""
     if not future.done():
         future.set_exception(error)
-        future.exception()  # retrieved, so that asyncio does not log it if the caller has given up
+        future.exception()  # marks it as retrieved, so that asyncio does not log it
 
 
 class Unsafe:
-    """Publications between `publish` and their confirmation."""
+    """The publications of one client that are not confirmed yet."""
 
     def __init__(self, window: int, bytes_max: int, values_max: int) -> None:
         self.published = 0
-        """The number of the last event."""
+        """The number of the last published event."""
         self.confirmed = 0
-        """The number up to which everything is confirmed."""
+        """The number up to which all events are confirmed."""
         self._window = window
         self._bytes_max = bytes_max
         self._bytes = 0
         self._values_max = values_max
         self._values = 0
         self._sizes: deque[tuple[int, int, int]] = deque()
-        """The last number of each batch, its bytes, and its values."""
+        """For each batch, the number of its last event, its bytes and its values."""
         self._confirmations: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._room: dict[asyncio.Future[None], None] = {}
 
@@ -52,7 +52,7 @@ class Unsafe:
         return self._window - (self.published - self.confirmed)
 
     def note(self, size: int, values: int) -> None:
-        """Count published bytes and values, up to the last event."""
+        """Add the bytes and values of a batch that ends with the last published event."""
         self._sizes.append((self.published, size, values))
         self._bytes += size
         self._values += values
@@ -75,7 +75,7 @@ class Unsafe:
             await confirmed
 
     def confirm(self, seq: int) -> None:
-        """Note that everything up to this number is confirmed."""
+        """Record that everything up to this number is confirmed, and wake the calls that wait for it."""
         self.confirmed = seq
         while self._sizes and self._sizes[0][0] <= seq:
             _, size, values = self._sizes.popleft()

@@ -1,5 +1,4 @@
-"""Encodes the states of one attribute as small numbers, its *codes*, the same for all segments of
-an index.
+"""Numbers the states of one attribute. All segments of an index use these *codes*.
 
 An event is encoded once, one code for each attribute; after that, matching only looks up bit sets
 by code.
@@ -28,9 +27,8 @@ from gapless.filters.number_sets import Number, NumberSet, successor
 from gapless.filters.string_sets import StringSet
 
 CUTS_MAX = 128
-"""Maximum number of cuts of one attribute. Each costs up to two bits per conjunction; with 128, few
-survivors are in doubt.
-"""
+"""Maximum number of cuts of one attribute. Each costs up to two bits per conjunction. With 128, few conjunctions remain
+undecided."""
 
 STRINGS_MAX = 1024
 """Maximum number of listed strings of one attribute. Each costs a bit per conjunction."""
@@ -40,24 +38,23 @@ OTHER_STRING = FIRST_NUMBER + CUTS_MAX + 1
 FIRST_STRING = OTHER_STRING + CUTS_MAX + 1
 
 Run: TypeAlias = tuple[int, int, tuple[int, ...]]
-"""Buckets that a set overlaps: the first, the one after the last, and those that it covers only
-partly.
-"""
+"""A range of buckets that a set overlaps: the first bucket, the one after the last, and the buckets covered only
+partly."""
 
 V = TypeVar("V", int, float, str, Number)
 Interval: TypeAlias = tuple[V | None, V | None]
-"""From the first value up to, but without, the second. None: it has no such end."""
+"""A range of values from the first up to, but without, the second. None stands for an open end."""
 
 
 class Cuts(NamedTuple):
-    """The cuts between the buckets of one attribute, ascending."""
+    """The boundaries between the buckets of one attribute, in ascending order."""
 
     numbers: list[Number]
     strings: list[str]
 
 
 class Alphabet:
-    """The codes of one attribute."""
+    """The numbering of one attribute's states."""
 
     __slots__ = (
         "_came",
@@ -73,23 +70,22 @@ class Alphabet:
     )
 
     def __init__(self, place: int = 0) -> None:
-        """Create an empty alphabet; the place is the index of its attribute."""
+        """Create an empty alphabet. `place` is the index of its attribute."""
         self.place = place
         self.cuts: list[Number] = []
         self.string_cuts: list[str] = []
         self.strings: dict[str, int] = {}
         self.size = FIRST_STRING
         self.intervals = 0
-        """Numbers of sets with bounds: current ones, those added since the cuts were chosen, and
-        those at that time.
-        """
+        """The numbers of sets with bounds: the current ones, those added since the cuts were chosen, and those at that
+        time."""
         self._came = 0
         self._when_cut = 0
         self._named: dict[str, int] = {}
         self._free: list[int] = []
 
     def code(self, value: Any) -> int:
-        """Return the code of the state in which the attribute has this value."""
+        """Return the code of an attribute's value."""
         kind = type(value)
         if kind is str:
             code = self.strings.get(value)
@@ -101,7 +97,7 @@ class Alphabet:
         return ABSENT
 
     def codes(self, values: Iterable[Any]) -> list[int]:
-        """Return the codes of many values."""
+        """Return the codes of several values."""
         strings, cuts, string_cuts = self.strings, self.cuts, self.string_cuts
         result: list[int] = []
         for value in values:
@@ -120,7 +116,7 @@ class Alphabet:
         return OTHER_STRING + bisect_right(self.string_cuts, value)
 
     def name(self, values: Iterable[str]) -> list[str]:
-        """List these strings of a filter if there is room; return those that were not listed before."""
+        """List the strings of a filter as far as there is room. Return the strings that were not listed before."""
         fresh: list[str] = []
         for value in sorted(values):
             self._named[value] = self._named.get(value, 0) + 1
@@ -143,26 +139,28 @@ class Alphabet:
                     self._free.append(code)
 
     def come(self) -> None:
-        """Count an added set with bounds."""
+        """Count an added set that has bounds."""
         self.intervals += 1
         self._came += 1
 
     def go(self) -> None:
-        """Count a removed set with bounds."""
+        """Count a removed set that has bounds."""
         self.intervals -= 1
 
     @property
     def growth(self) -> float:
-        """Return how many sets with bounds were added per set at the time when cuts were chosen."""
+        """Return the number of sets with bounds added since the cuts were chosen, relative to the number at
+        that time.
+        """
         return self._came / max(8, self._when_cut)
 
     def note_choice(self) -> None:
-        """Record that cuts are chosen now."""
+        """Record that the cuts are chosen now."""
         self._came, self._when_cut = 0, self.intervals
 
 
 def choose_cuts(points: list[V]) -> list[V]:
-    """Return suitable cuts for sets with these bounds."""
+    """Return cuts at even ranks of the sorted bounds."""
     distinct = sorted(set(points))
     if len(distinct) > CUTS_MAX:
         points.sort()
@@ -172,8 +170,8 @@ def choose_cuts(points: list[V]) -> list[V]:
 
 
 def runs(intervals: Iterable[Interval[V]], cuts: list[V], first_code: int) -> list[Run]:
-    """Return the disjoint, ascending runs of buckets that ascending, disjoint intervals overlap; the
-    first bucket has this code.
+    """Return the disjoint, ascending runs of buckets that the given intervals overlap. The first bucket has the code
+    `first_code`.
     """
     found: list[Run] = []
     for low, end in intervals:
@@ -191,21 +189,21 @@ def runs(intervals: Iterable[Interval[V]], cuts: list[V], first_code: int) -> li
 
 
 def number_intervals(numbers: NumberSet) -> list[Interval[Number]]:
-    """Return the intervals of a set of numbers."""
+    """Return a set of numbers as intervals with exclusive ends."""
     return [(None if low == -inf else low, successor(high)) for low, high in numbers]
 
 
 def string_intervals(strings: StringSet) -> list[Interval[str]]:
-    """Return intervals that contain all strings of a set that is not finite."""
+    """Return intervals that contain all strings of an infinite set."""
     low, high = strings.bounds
     return [(low or None, high)] if high is None or low < high else []
 
 
 def has_bounds(strings: StringSet) -> bool:
-    """Return whether the set lies in an interval that does not contain all strings."""
+    """Return whether the set has a lower or an upper bound."""
     return strings.complement and strings.patterned and strings.bounds != ("", None)
 
 
 def ends(intervals: Iterable[Interval[V]]) -> list[V]:
-    """Return where membership changes."""
+    """Return the values at which the intervals begin and end."""
     return [end for interval in intervals for end in interval if end is not None]

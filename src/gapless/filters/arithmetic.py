@@ -26,7 +26,7 @@ Number = int | float
 
 
 def number_of(value: Number) -> Number:
-    """Return the number that this number of an event counts as."""
+    """Return the 64-bit integer or float that a number in an event counts as."""
     if isinstance(value, float) or INTEGER_MIN <= value <= INTEGER_MAX:
         return value
     try:

@@ -21,13 +21,13 @@ from typing import Any
 
 Sides = tuple[Any, ...]
 Key = tuple[Sides, Sides, int]
-"""Low sides, high sides, number."""
+"""The low sides, the high sides and the number of a box."""
 
 NODE_MAX = 32
 
 
 class _Node:
-    """Up to NODE_MAX boxes, or nodes that hold them, of which `keys` are lower bounds."""
+    """A node of the tree, with up to NODE_MAX boxes or child nodes, of which `keys` are lower bounds."""
 
     __slots__ = ("below", "first", "highs", "keys", "lows")
 
@@ -37,7 +37,7 @@ class _Node:
         self.refresh()
 
     def refresh(self) -> None:
-        """Recompute the bounds of the node."""
+        """Recompute the bounds of the boxes below this node."""
         lows: list[Sides] = [node.lows for node in self.below] if self.below else [key[0] for key in self.keys]
         highs: list[Sides] = [node.highs for node in self.below] if self.below else [key[1] for key in self.keys]
         self.lows: Sides = tuple(map(min, zip(*lows, strict=True)))
@@ -45,7 +45,7 @@ class _Node:
         self.first: int = min(node.first for node in self.below) if self.below else min(key[2] for key in self.keys)
 
     def add(self, key: Key) -> _Node | None:
-        """Add the box; return a new right neighbour if the node was split."""
+        """Add a box. Return a new right neighbour if the node was split, else None."""
         if self.below is None:
             self.keys.insert(bisect_right(self.keys, key), key)
         else:
@@ -62,7 +62,7 @@ class _Node:
         return None
 
     def remove(self, key: Key) -> None:
-        """Remove the box, and nodes that become empty."""
+        """Remove a box, and nodes that become empty."""
         if self.below is None:
             place = bisect_left(self.keys, key)
             assert self.keys[place] == key
@@ -96,7 +96,7 @@ class _Node:
 
 
 class BoxTree:
-    """A set of numbered boxes."""
+    """A set of numbered boxes that is searched for containing boxes."""
 
     __slots__ = ("_root",)
 
@@ -117,14 +117,14 @@ class BoxTree:
             self._root = _Node([self._root.least, split.least], [self._root, split])
 
     def remove(self, lows: Sides, highs: Sides, number: int) -> None:
-        """Remove a box."""
+        """Remove the box with these sides and this number."""
         self._root.remove((lows, highs, number))
         while self._root.below and len(self._root.below) == 1:
             self._root = self._root.below[0]
 
     def first(self, lows: Sides, highs: Sides, best: int, holds: Callable[[int], bool]) -> int:
-        """Return the least number below `best` of a box that contains this one and for which
-        `holds`; `best` if there is none.
+        """Return the least number below `best` of a box that contains the given one and passes `holds`. Return `best`
+        if there is none.
         """
         return _search(self._root, lows, highs, best, holds)
 

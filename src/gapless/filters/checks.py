@@ -1,4 +1,4 @@
-"""The comparisons that the bits of a segment leave open for each conjunction.
+"""Stores the number comparisons that a segment's bits leave undecided for its conjunctions.
 
 Bits are exact, except where a code stands for several states of which a constraint allows some:
 buckets of numbers. So most conjunctions need only their intervals compared. These are stored side
@@ -21,13 +21,13 @@ from gapless.filters.member import Member
 from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER
 
 EXACT = 2**53
-"""Integers up to this one can be represented as floats."""
+"""Integers up to this number can be represented as floats."""
 
 WHOLE = -1
 
 
 class Checks:
-    """The intervals of conjunctions by their numbers."""
+    """The intervals of the conjunctions in one segment, by their numbers."""
 
     __slots__ = ("_alphabets", "_attributes", "_ends", "_highs", "_lows")
 
@@ -40,7 +40,7 @@ class Checks:
         self._highs = array("d")
 
     def append(self, member: Member) -> None:
-        """Add the next conjunction, whose strings are listed already."""
+        """Add the next conjunction. Its strings must be listed in the alphabets."""
         intervals = self._intervals(member)
         if intervals is None:
             intervals = [(WHOLE, 0.0, 0.0)]
@@ -51,7 +51,7 @@ class Checks:
         self._ends.append(len(self._lows))
 
     def extend(self, others: Checks) -> None:
-        """Add the conjunctions of another segment after the existing ones."""
+        """Append the conjunctions of another segment."""
         shift = len(self._lows)
         self._ends.extend([end + shift for end in others._ends[1:]])
         self._attributes += others._attributes
@@ -59,7 +59,7 @@ class Checks:
         self._highs += others._highs
 
     def hold(self, number: int, member: Member, attributes: Attributes, names: list[str]) -> bool:
-        """Return whether the conjunction holds for an event that no column excludes."""
+        """Return whether the conjunction matches an event that no column excludes."""
         begin, end = self._ends[number], self._ends[number + 1]
         for place in range(begin, end):
             attribute = self._attributes[place]
@@ -71,7 +71,7 @@ class Checks:
         return True
 
     def _intervals(self, member: Member) -> list[tuple[int, float, float]] | None:
-        """Return the comparisons; None if intervals are not enough."""
+        """Return the comparisons that decide a conjunction, or None if its filter has to be evaluated."""
         if member.conjunction.opaque:
             return None
         intervals: list[tuple[int, float, float]] = []
@@ -86,7 +86,7 @@ class Checks:
 
 
 def _is_exact(constraint: Constraint, alphabet: Alphabet) -> bool:
-    """Return whether codes leave open only one interval of numbers."""
+    """Return whether the codes leave only one interval of numbers undecided."""
     numbers, strings = constraint.numbers, constraint.strings
     if strings.patterned or not strings.values <= alphabet.strings.keys():
         return False

@@ -1,4 +1,4 @@
-"""The constraints of many conjunctions on one attribute, as bit sets.
+"""Stores the constraints of many conjunctions on one attribute as bit sets.
 
 Each conjunction of a segment has a bit. For every code of the attribute (see `alphabet`) a column
 holds two sets:
@@ -39,7 +39,7 @@ from gapless.filters.string_sets import EVERY_STRING, NEXT, StringSet
 
 
 class Column:
-    """The bit sets of one attribute by code."""
+    """The bit sets of one attribute, by code."""
 
     __slots__ = ("doubts", "failures")
 
@@ -48,7 +48,7 @@ class Column:
         self.doubts = [0] * alphabet.size
 
     def give_meaning(self, code: int, bucket: int) -> None:
-        """Let the code stand for a string that was unlisted, in this bucket, until now."""
+        """Use the code for a string that was unlisted until now and belonged to this bucket."""
         if code == len(self.failures):
             self.failures.append(0)
             self.doubts.append(0)
@@ -56,9 +56,7 @@ class Column:
         self.doubts[code] = self.doubts[bucket]
 
     def add(self, bit: int, constraint: Constraint, alphabet: Alphabet) -> None:
-        """Add the constraint of the conjunction with this bit (a power of two), whose strings are
-        listed already.
-        """
+        """Add the constraint of the conjunction with this bit (a power of two). Its strings must be listed."""
         failures = self.failures
         if not constraint.absent:
             failures[ABSENT] |= bit
@@ -138,7 +136,7 @@ def string_runs(strings: StringSet, cuts: list[str], listed: Mapping[str, int]) 
 
 
 class BucketCodes(NamedTuple):
-    """The new bit sets of the buckets of one column."""
+    """The bit sets of one column's buckets, built for new cuts."""
 
     failures: list[int]
     doubts: list[int]
@@ -149,17 +147,17 @@ class BucketCodes(NamedTuple):
 
 
 class ColumnBits:
-    """Builds the bit sets of the buckets of one column for new cuts, conjunction by conjunction."""
+    """Builds the bit sets of one column's buckets for new cuts, one conjunction at a time."""
 
     def __init__(self, width: int, cuts: Cuts, listed: Mapping[str, int]) -> None:
-        """Create it for conjunctions with numbers below the width."""
+        """Start building for conjunctions with numbers below `width`."""
         self._cuts = cuts
         self._listed = listed
         self._numbers = BucketBits(width, FIRST_NUMBER, len(cuts.numbers) + 1)
         self._strings = BucketBits(width, OTHER_STRING, len(cuts.strings) + 1)
 
     def add(self, number: int, constraint: Constraint) -> int:
-        """Add the constraint of the conjunction with this number; return the steps that it took."""
+        """Add the constraint of the conjunction with this number. Return the number of steps taken."""
         steps = 1
         if constraint.numbers != EVERY_NUMBER:
             self._numbers.add(number, number_runs(constraint.numbers, self._cuts.numbers))
@@ -170,7 +168,7 @@ class ColumnBits:
         return steps
 
     def finish(self) -> BucketCodes:
-        """Return the bit sets, one for each code of a bucket."""
+        """Return the finished bit sets, one for each code of a bucket."""
         numbers, strings = self._numbers.finish(), self._strings.finish()
         return BucketCodes([*numbers[0], *strings[0]], [*numbers[1], *strings[1]])
 
@@ -183,13 +181,13 @@ class BucketBits:
     """
 
     def __init__(self, width: int, first: int, count: int) -> None:
-        """Create it for so many buckets from this code on."""
+        """Start building for `count` buckets, beginning with the code `first`."""
         self._first = first
         self._changes = [bytearray(width // 8 + 1) for _ in range(count + 1)]
         self._doubts = [bytearray(width // 8 + 1) for _ in range(count)]
 
     def add(self, number: int, found: list[Run]) -> None:
-        """Add the set of the conjunction with this number; a set that allows everything is omitted."""
+        """Add the set of the conjunction with this number. A set that allows everything is omitted."""
         byte, mask = number >> 3, 1 << (number & 7)
         changes, doubts = self._changes, self._doubts
         changes[0][byte] ^= mask
@@ -200,7 +198,7 @@ class BucketBits:
                 doubts[code - self._first][byte] |= mask
 
     def finish(self) -> tuple[list[int], list[int]]:
-        """Return failures and doubts, with zeros for buckets that are not used."""
+        """Return the failures and the doubts of each bucket, with zeros for unused buckets."""
         buckets = len(self._doubts)
         unused = [0] * (CUTS_MAX + 1 - buckets)
         changes = (int.from_bytes(change, "little") for change in self._changes[:buckets])

@@ -24,7 +24,7 @@ FALSE_ONLY, TRUE_ONLY, BOTH = 1, 2, 3
 
 
 class Constraint(msgspec.Struct, frozen=True, gc=False):
-    """The allowed states; `booleans` has bit 1 for false and bit 2 for true."""
+    """The allowed states of one attribute. `booleans` has bit 1 for false and bit 2 for true."""
 
     absent: bool = False
     booleans: int = 0
@@ -34,7 +34,7 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def weight(self) -> int:
-        """Return its number of intervals, strings and patterns."""
+        """Return the number of intervals, strings and patterns in the constraint."""
         return len(self.numbers) + self.strings.weight
 
 
@@ -58,7 +58,7 @@ def of_strings(strings: StringSet) -> Constraint:
 
 
 def weight(constraint: Constraint) -> int:
-    """Return the steps to examine all of it."""
+    """Return the number of steps that examining the whole constraint takes."""
     return 1 + len(constraint.numbers) + constraint.strings.weight
 
 
@@ -74,7 +74,7 @@ def intersection(a: Constraint, b: Constraint, work: Work) -> Constraint:
 
 
 def union(a: Constraint, b: Constraint, work: Work) -> Constraint | None:
-    """Return the union if it is a constraint again, else None (patterns may not be joinable)."""
+    """Return the union, or None if it cannot be written as one constraint, as with some patterns."""
     work.spend(1 + len(a.numbers) + len(b.numbers))
     strings = string_sets.union(a.strings, b.strings, work)
     if strings is None:
@@ -89,9 +89,7 @@ def union(a: Constraint, b: Constraint, work: Work) -> Constraint | None:
 
 
 def difference(a: Constraint, b: Constraint, work: Work) -> list[Constraint]:
-    """Return constraints that together allow what a allows and b does not; none of them is
-    certainly empty.
-    """
+    """Return constraints that together allow the states that `a` allows and `b` does not."""
     work.spend(1 + len(a.numbers) + len(b.numbers))
     strings = string_sets.difference(a.strings, b.strings, work)
     others = Constraint(
@@ -105,7 +103,7 @@ def difference(a: Constraint, b: Constraint, work: Work) -> list[Constraint]:
 
 
 def is_empty(constraint: Constraint, work: Work) -> bool:
-    """Return whether certainly no state satisfies it."""
+    """Return whether it is certain that no state satisfies the constraint."""
     return not (
         constraint.absent
         or constraint.booleans
@@ -116,7 +114,7 @@ def is_empty(constraint: Constraint, work: Work) -> bool:
 
 
 def includes(a: Constraint, b: Constraint, work: Work) -> bool:
-    """Return whether certainly every state that satisfies b satisfies a."""
+    """Return whether it is certain that every state that satisfies `b` satisfies `a`."""
     work.spend(1 + number_sets.steps(a.numbers, b.numbers))
     return (
         a.absent >= b.absent
@@ -128,7 +126,7 @@ def includes(a: Constraint, b: Constraint, work: Work) -> bool:
 
 
 def disjoint(a: Constraint, b: Constraint, work: Work) -> bool:
-    """Return whether certainly no state satisfies both."""
+    """Return whether it is certain that no state satisfies both."""
     work.spend(1 + number_sets.steps(a.numbers, b.numbers))
     return not (
         (a.absent and b.absent)

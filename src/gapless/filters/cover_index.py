@@ -35,41 +35,39 @@ from gapless.filters.work import OutOfWork, Work
 K = TypeVar("K", bound=Hashable)
 
 NUMBERS, STRINGS, MIXED = ("numbers",), ("strings",), ("mixed",)
-"""Kinds other than a value."""
+"""The kinds of constraints, besides single values."""
 
 LEAST, GREATEST = (0, ""), (2, "")
-"""Sides of sets of strings without a least or greatest one; a string s is (1, s)."""
+"""The sides of sets of strings without a least or a greatest string. A string s is stored as (1, s)."""
 
 SAMPLING = 1_000
-"""Steps to test whether a pattern without its wildcards is an allowed string."""
+"""The number of steps for testing whether a pattern without its wildcards is an allowed string."""
 
 Kind = Any
 Side = tuple[Any, Any]
 
 
 class _Asked(NamedTuple):
-    """The narrower filter's constraint on one attribute: where a cover can be stored, with sides if
-    it is a set.
-    """
+    """Where covers of the narrower filter's constraint on one attribute can be stored, with the sides of its set."""
 
     kinds: dict[Kind, Side | None]
     any_value: bool
-    """Whether a cover can have any value: the strings of the patterns are unknown."""
+    """Whether a cover can have any value, because the strings of the patterns are unknown."""
 
 
 class _Branch:
-    """Conjunctions whose attributes, up to here, have the same kinds of constraints."""
+    """A node of the tree: the conjunctions whose attributes up to here have the same kinds of constraints."""
 
     __slots__ = ("below", "boxes")
 
     def __init__(self) -> None:
         self.boxes: BoxTree | None = None
-        """Conjunctions without further constraints."""
+        """The conjunctions without further constraints."""
         self.below: dict[str, dict[Kind, _Branch]] = {}
 
 
 class _Place(NamedTuple):
-    """The place of a conjunction in the tree."""
+    """The location of a conjunction in the tree."""
 
     path: list[tuple[str, Kind]]
     lows: Sides
@@ -77,7 +75,7 @@ class _Place(NamedTuple):
 
 
 class CoverIndex(Generic[K]):
-    """Filters by key, in the order in which they were added."""
+    """A set of filters by key, ordered by when they were added, that is searched for covers."""
 
     def __init__(self) -> None:
         self._numbers: dict[K, int] = {}
@@ -110,7 +108,7 @@ class CoverIndex(Generic[K]):
             self._enter(place, self._last)
 
     def remove(self, key: K) -> None:
-        """Remove the filter of this key."""
+        """Remove the filter with this key."""
         number = self._numbers.pop(key)
         _, wider = self._entries.pop(number)
         equal = self._equal[wider.text]
@@ -124,7 +122,7 @@ class CoverIndex(Generic[K]):
             self._leave(place, number)
 
     def find(self, narrower: Filter) -> K | None:
-        """Return the key of the earliest equal filter, or of the earliest that covers this one, or None."""
+        """Return the key of the earliest equal filter, or of the earliest that covers the given one, or None."""
         equal = self._equal.get(narrower.text)
         if equal:
             return next(iter(equal))
@@ -146,8 +144,8 @@ class CoverIndex(Generic[K]):
         return None if best == none else self._entries[best][0]
 
     def _ways(self, narrower: Filter) -> Iterator[tuple[BoxTree, Sides, Sides]]:
-        """Yield the boxes that can contain covers, each with what they have to contain."""
-        # All conjunctions of the narrower one must be covered, so the first is enough for the search.
+        """Yield the trees of boxes that can contain covers, each with the box that a cover contains."""
+        # A cover includes every conjunction of the narrower filter, so searching for the first one is enough.
         asked = {name: _asked(constraint) for name, constraint in narrower.disjunction[0].constraints.items()}
         ahead: list[tuple[_Branch, Sides, Sides]] = [(self._root, (), ())]
         while ahead:
@@ -199,7 +197,7 @@ class CoverIndex(Generic[K]):
 
 
 def _place(wider: Filter) -> _Place | None:
-    """Return the place of the filter in the tree; None if it is not a plain conjunction."""
+    """Return the location of the filter in the tree, or None if it is not a plain conjunction."""
     if len(wider.disjunction) != 1 or wider.disjunction[0].opaque:
         return None
     path: list[tuple[str, Kind]] = []
@@ -215,7 +213,7 @@ def _place(wider: Filter) -> _Place | None:
 
 
 def _stands(constraint: Constraint) -> tuple[Kind, Side | None]:
-    """Return the kind of a constraint, and for a set its least and greatest element, or bounds of them."""
+    """Return the kind of a constraint, and the least and greatest element of a set, or bounds of them."""
     numbers, strings = constraint.numbers, constraint.strings
     if constraint.absent or constraint.booleans or constraint.nan or (numbers and strings != NO_STRING):
         return MIXED, None
@@ -230,7 +228,7 @@ def _stands(constraint: Constraint) -> tuple[Kind, Side | None]:
 
 
 def _asked(constraint: Constraint) -> _Asked:
-    """Return where a constraint that includes this one can be stored."""
+    """Return where constraints that include the given one can be stored."""
     numbers, strings = constraint.numbers, constraint.strings
     sample = _sample(strings) if strings.patterned else None
     if strings.patterned and sample is None:
@@ -253,13 +251,13 @@ def _ends(numbers: NumberSet) -> Side:
 
 
 def _ends_of_strings(strings: StringSet) -> Side:
-    """Return two strings between which all strings of the set are."""
+    """Return two strings between which all strings of the set lie."""
     low, high = strings.bounds
     return (1, low) if low else LEAST, (1, high) if high is not None else GREATEST
 
 
 def _sample(strings: StringSet) -> str | None:
-    """Return a string that patterns and bounds allow, if one of the simplest strings is allowed."""
+    """Return a string that the patterns and bounds allow, or None if none of the simplest strings is allowed."""
     tokens = strings.likes[0].tokens if strings.likes else ()
     text = "".join("~" if token == ANY_ONE else token for token in tokens if token != ANY_RUN)
     try:
@@ -269,7 +267,7 @@ def _sample(strings: StringSet) -> str | None:
 
 
 def _of_filters(filters: list[tuple[K, Filter]]) -> CoverIndex[K]:
-    """Return the index with these filters."""
+    """Return an index with these filters, for unpickling."""
     index: CoverIndex[K] = CoverIndex()
     for key, wider in filters:
         index.add(key, wider)

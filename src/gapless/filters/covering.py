@@ -32,14 +32,16 @@ from gapless.filters.normal_form import Conjunction, Disjunction
 from gapless.filters.work import OutOfWork, Work
 
 COMPARING_MAX = 20_000
-"""Steps of one comparison, some milliseconds: typical pairs take ten, two long lists thousands."""
+"""The maximum number of steps of one comparison, some milliseconds. Typical pairs take ten, two long lists
+thousands."""
 
 COMPARING_MIN, COMPARING_PART = 500, 100
-"""Steps of a comparison with the smallest filter, and additional ones for each part of the smaller filter."""
+"""The number of steps allowed for the smallest filters, and the additional steps for each part of the smaller
+filter."""
 
 
 def weight(disjunction: Disjunction) -> int:
-    """Return the number of parts of a filter: conjunctions, constraints, and their components."""
+    """Return the number of parts of a normal form: conjunctions, constraints, and their components."""
     return sum(
         1 + len(conjunction.opaque) + sum(1 + c.weight for c in conjunction.constraints.values())
         for conjunction in disjunction
@@ -47,7 +49,7 @@ def weight(disjunction: Disjunction) -> int:
 
 
 def allowance(one: int, other: int) -> int:
-    """Return the steps to compare two filters of these weights."""
+    """Return the maximum number of steps for comparing two filters of these weights."""
     return min(COMPARING_MAX, COMPARING_MIN + COMPARING_PART * min(one, other))
 
 
@@ -70,7 +72,7 @@ def overlaps(a: Disjunction, b: Disjunction, steps: int = COMPARING_MAX) -> bool
 
 
 def _covered(narrower: Conjunction, wider: Sequence[Conjunction], work: Work) -> bool:
-    """Return whether the conjunction is certainly included in one of the others, or in several together."""
+    """Return whether it is certain that the others include the conjunction, singly or together."""
     if any(_includes(each, narrower, work) for each in wider):
         return True
     if len(wider) < 2:
@@ -80,7 +82,7 @@ def _covered(narrower: Conjunction, wider: Sequence[Conjunction], work: Work) ->
 
 
 def _left_over_is_covered(narrower: Conjunction, first: Conjunction, others: Sequence[Conjunction], work: Work) -> bool:
-    """Return whether the others certainly cover the part of the conjunction that the first one does not cover."""
+    """Return whether it is certain that `others` cover the part of the conjunction that `first` does not cover."""
     for name, constraint in first.constraints.items():
         known = narrower.constraints.get(name, ANYTHING)
         for piece in constraints.difference(known, constraint, work):

@@ -63,7 +63,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compile_test(condition: Condition, wanted: bool) -> Test:
-    """Return a closure that tests whether the condition is `wanted`: true, or false. Unknown is neither."""
+    """Return a closure that tests whether the condition is `wanted`, true or false. Unknown is neither."""
     match condition:
         case Constant(value):
             return _always if value == wanted else _never
@@ -258,7 +258,9 @@ def _attribute_with_constant(symbol: str, name: str, constant: Value) -> Test:
 
 
 def _string_is(name: str, constant: str, *, wanted: bool) -> Test:
-    """Test equality without a call of operator.eq: the most frequent test of all."""
+    """Return a closure that tests equality with a string. It avoids a call of operator.eq, because this is the most
+    frequent test.
+    """
 
     def string_is(attributes: Attributes) -> bool:
         value: Any = attributes.get(name)
@@ -322,8 +324,9 @@ _NUMBER_TESTS: dict[str, Callable[[str, Number], Test]] = {
 
 
 def _same_type(symbol: str, left: str, right: str) -> Test:
-    """Compare two attributes: both numbers, both strings, or for = and <> both booleans; otherwise the result is
-    unknown."""
+    """Return a closure that compares two attributes: numbers, strings, or for = and <> booleans. Attributes of
+    different types compare as unknown.
+    """
     compare, is_ordered = _COMPARE[symbol], symbol not in ("=", "<>")
 
     def same(attributes: Attributes) -> bool:
@@ -356,7 +359,7 @@ def _numbers(symbol: str, left: Reader, right: Reader) -> Test:
 
 
 def _number_reader(expression: Expression) -> Reader:
-    """Return a closure that returns the number, or None for null."""
+    """Return a closure that evaluates a numeric expression, to None for null."""
     folded = fold(expression)
     match folded:
         case None:
@@ -387,8 +390,8 @@ def _number_attribute(name: str) -> Reader:
 
 
 def _is_exact(constant: Value) -> bool:
-    """Return whether integers beyond 64 bits compare with the constant in the same way as the
-    floats that they count as.
+    """Return whether comparing integers beyond 64 bits with the constant gives the same results as comparing the floats
+    that they count as.
     """
     return isinstance(constant, int | float) and INTEGER_MIN < constant < INTEGER_MAX
 

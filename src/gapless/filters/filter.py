@@ -1,4 +1,4 @@
-"""A filter: its text, and the operations on it.
+"""A parsed filter, with the operations on it.
 
 The closures that evaluate it and the normal form for covering and the index are created on first
 use, and cached. The syntax tree is as large as the normal form: it is dropped once that exists, and
@@ -21,19 +21,19 @@ from gapless.filters.syntax import Condition, attributes_of
 from gapless.filters.witness import find_witness
 
 PARSED_MAX = 1024
-"""Number of recently parsed texts that are cached, besides those in use: neighbours often send the
-same subscription.
-"""
+"""The number of recently parsed texts that are cached, besides those in use: neighbours often send the same
+subscription."""
 
 LONG, LONG_PARSED_MAX = 4096, 64
-"""Fewer texts above this length are cached: a thousand of the longest would fill the memory."""
+"""The length above which texts count as long, and the number of long texts that are cached: a thousand would fill the
+memory."""
 
 NAMES_MAX = 10_000
 """The maximum number of sets of names that filters share."""
 
 
 class Filter:
-    """The SQL after WHERE, parsed. Made by `parse`."""
+    """A filter: the SQL condition after WHERE. `parse` creates it."""
 
     __slots__ = (
         "__weakref__", "_disjunction", "_effort", "_is_false", "_is_true", "_names", "_tree", "_weight", "_witness",
@@ -52,11 +52,11 @@ class Filter:
         self._names: frozenset[str] | None = None
 
     def matches(self, attributes: Attributes) -> bool:
-        """Return whether the filter is true for an event with these attributes."""
+        """Return whether an event with these attributes matches the filter."""
         return self.test(attributes)
 
     def evaluate(self, attributes: Attributes) -> bool | None:
-        """Return True, False, or None for unknown."""
+        """Return the truth value of the filter for an event: True, False, or None for unknown."""
         if self.test(attributes):
             return True
         if self._is_false is None:
@@ -64,21 +64,21 @@ class Filter:
         return False if self._is_false(attributes) else None
 
     def covers(self, other: Filter) -> bool:
-        """Return True only if every event that matches the other matches this one.
+        """Return True only if every event that matches the other filter matches this one.
 
-        Complete for conjunctions of conditions on single attributes; False where it is not certain.
+        The answer is complete for conjunctions of conditions on single attributes, and False where it is not certain.
         """
         if self.text == other.text:
             return True
         return covering.covers(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     def overlaps(self, other: Filter) -> bool:
-        """Return False only if no event matches both; True where it is not certain."""
+        """Return False only if no event matches both filters, and True where that is not certain."""
         return covering.overlaps(self.disjunction, other.disjunction, covering.allowance(self.weight, other.weight))
 
     @property
     def condition(self) -> Condition:
-        """Return the syntax tree."""
+        """Return the syntax tree of the filter."""
         return parse_condition(self.text) if self._tree is None else self._tree
 
     @property
@@ -90,7 +90,7 @@ class Filter:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the attributes that it mentions."""
+        """Return the names of the attributes in the filter."""
         if self._names is None:
             names = frozenset(attributes_of(self.condition))
             self._names = _known_names.setdefault(names, names) if len(_known_names) < NAMES_MAX else names
@@ -98,7 +98,7 @@ class Filter:
 
     @property
     def disjunction(self) -> Disjunction:
-        """Return the normal form."""
+        """Return the normal form of the filter."""
         if self._disjunction is None:
             self._disjunction, self._effort = normalise_and_count(self.condition)
             _ = self.names  # an index asks for them next, and would parse the text again
@@ -107,13 +107,13 @@ class Filter:
 
     @property
     def has_searches(self) -> bool:
-        """Return whether the filter may search in strings; True if only the parser can decide that."""
+        """Return whether the filter may search in strings, which is True if only the parser can decide it."""
         return "%" in self.text and "LIKE" in self.text.upper()
 
     @property
     def witness(self) -> Attributes | None:
-        """Return some event that matches, if one was found: all filters that cover this one match
-        it as well.
+        """Return an event that matches, or None if none was found. All filters that cover this one match that event as
+        well.
         """
         if self._witness == "unknown":
             self._witness = find_witness(self.disjunction, self.test)
@@ -121,7 +121,7 @@ class Filter:
 
     @property
     def effort(self) -> int:
-        """Return the steps that the normal form took; a few dozen for typical filters."""
+        """Return the number of steps that computing the normal form took; a few dozen for typical filters."""
         _ = self.disjunction
         return self._effort
 
@@ -146,7 +146,7 @@ class Filter:
 
 
 def parse(text: str) -> Filter:
-    """Return the filter; raise a `FilterError` with the place of a mistake."""
+    """Return the filter that the text denotes. Raise a `FilterError` with the place of a mistake."""
     return _parsed(text) if len(text) <= LONG else _parsed_long(text)
 
 

@@ -1,5 +1,4 @@
-"""Hints about filters that are valid but probably not meant that way, and about unusual attribute
-names.
+"""Finds filters that are valid but probably mean something else than their author intended.
 
 A filter can be valid and mean something else than its author thinks: `order-id = 1` subtracts `id`
 from `order`, `topic = price` and `name = "ABC"` compare two attributes, and `LIKE 'a*'` searches
@@ -24,12 +23,12 @@ _CLOSING = ("AND", "OR", ")", "end")
 
 
 def filter_hints(text: str) -> list[str]:
-    """Return sentences about a valid filter; none for nearly all of them."""
+    """Return hints about a valid filter; an empty list for nearly all filters."""
     return list(dict.fromkeys([*_subtractions(text), *_compared_with_names(text), *_stars(text)]))
 
 
 def attribute_hint(name: str) -> str | None:
-    """Return how filters have to write an attribute with an unusual name; None for nearly all of them."""
+    """Return how filters have to write an attribute with an unusual name, or None for nearly all names."""
     if is_plain(name):
         return None
     hint = f"filters have to write the attribute {name} in double quotes, {render_name(name)}"
@@ -37,7 +36,7 @@ def attribute_hint(name: str) -> str | None:
 
 
 def _subtractions(text: str) -> Iterator[str]:
-    """Yield names joined by a hyphen without spaces."""
+    """Yield hints about names joined by a hyphen without spaces."""
     for found in _words(text):
         word = found[1]
         if word and "-" in word and not any(map(keyword_of, word.split("-"))):
@@ -45,9 +44,7 @@ def _subtractions(text: str) -> Iterator[str]:
 
 
 def _compared_with_names(text: str) -> Iterator[str]:
-    """Yield names on the right side, quoted or beside a name on the left, where a string was
-    probably meant.
-    """
+    """Yield hints about names on the right side of a comparison where a string was probably meant."""
     tokens = tokens_of(text)
     for before, left, operator, right, after in zip(
         [None, *tokens], tokens, tokens[1:], tokens[2:], tokens[3:], strict=False
@@ -63,7 +60,7 @@ def _compared_with_names(text: str) -> Iterator[str]:
 
 
 def _stars(text: str) -> Iterator[str]:
-    """Yield patterns with a star and no wildcard."""
+    """Yield hints about patterns with a star and no wildcard."""
     for before, token in pairwise(tokens_of(text)):
         pattern = str(token.value)
         if before.kind == "LIKE" and token.kind == "string" and "*" in pattern and not {"%", "_"} & {*pattern}:

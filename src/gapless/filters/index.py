@@ -1,4 +1,4 @@
-"""An index of many filters: returns those that match an event, or each of a batch of events.
+"""An index of many filters, which finds those that match an event or each event of a batch.
 
 Filters are stored as the conjunctions of their normal forms. A conjunction that requires a rare
 value is found through that value (`rare_values`). All others are bits: of segments (`segment`),
@@ -37,13 +37,13 @@ from gapless.filters.string_precomputation import LONG, StringPrecomputation
 K = TypeVar("K", bound=Hashable)
 
 FEW = 16
-"""This number of filters is evaluated faster than looked up."""
+"""The number of filters up to which evaluating them is faster than a lookup."""
 NOTHING = parse("x = 1 AND x = 2")
-"""A filter that matches nothing, in place of one that the index no longer holds."""
+"""A filter that matches nothing, in place of one that was removed from the index."""
 
 
 class FilterIndex(Generic[K]):
-    """Filters by key; finds the keys that match an event."""
+    """A set of filters by key, which finds the keys of the filters that match an event."""
 
     def __init__(self) -> None:
         self._orders: dict[K, int] = {}
@@ -60,7 +60,7 @@ class FilterIndex(Generic[K]):
         """The number of filters that search in strings."""
         self._precomputation = StringPrecomputation()
         self._mentions: dict[str, int] = {}
-        """The attributes that filters mention, and how many do."""
+        """How many filters mention each attribute."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self):,} filters>"
@@ -100,7 +100,7 @@ class FilterIndex(Generic[K]):
         self._note_tests()
 
     def remove(self, key: K) -> None:
-        """Remove the filter of this key; raise a `KeyError` if there is none."""
+        """Remove the filter with this key. Raise a `KeyError` if there is none."""
         order = self._orders.pop(key)
         del self._keys[order]
         members = self._members.pop(order)
@@ -120,11 +120,11 @@ class FilterIndex(Generic[K]):
 
     @property
     def names(self) -> Collection[str]:
-        """Return the attributes that filters mention."""
+        """Return the attributes that the filters mention."""
         return self._mentions.keys()
 
     def match(self, attributes: Attributes) -> list[K]:
-        """Return the keys of the filters that match, in the order in which they were added."""
+        """Return the keys of the filters that an event matches, in the order in which they were added."""
         if self._searching:
             return self._precomputation.match(partial(self._match, attributes))
         return self._match(attributes)
@@ -135,16 +135,15 @@ class FilterIndex(Generic[K]):
         return self._keys_of(self._rare.match(attributes) + self._store.match(attributes))
 
     def match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
-        """Return the result of `match` for each of the events; faster than single calls."""
+        """Return the result of `match` for each event, faster than by single calls."""
         if self._searching:
             return self._precomputation.match(partial(self._match_many, batch))
         return self._match_many(batch)
 
     def precompute(self, attributes: Attributes) -> Iterator[int]:
-        """Test patterns on long strings, some milliseconds at a time, so that the match is fast
-        later.
+        """Test patterns on an event's long strings, some milliseconds at a time, so that a later match is fast.
 
-        Yields the number of steps taken each time (`STEPS`, or more if one pattern takes more).
+        Yields the number of steps taken each time: `STEPS`, or more if one pattern takes more.
         """
         if self._searching and any(type(value) is str and len(value) > LONG for value in attributes.values()):
             while steps := self._precomputation.look_ahead(partial(self._match, attributes)):
@@ -152,7 +151,7 @@ class FilterIndex(Generic[K]):
 
     @property
     def has_searches(self) -> bool:
-        """Return whether a long string can take long."""
+        """Return whether a filter searches in strings, so that matching a long string can take long."""
         return self._searching > 0
 
     def _match_many(self, batch: Sequence[Attributes]) -> list[list[K]]:
@@ -170,8 +169,8 @@ class FilterIndex(Generic[K]):
         return sorted(chain.from_iterable(found), key=self._orders.__getitem__)
 
     def may_cover(self, narrower: Filter) -> list[K]:
-        """Return the keys of all filters that cover this one, and possibly of others, in the order
-        in which they were added.
+        """Return the keys of all filters that cover the given one, and possibly of others, in the order in which they
+        were added.
         """
         witness = narrower.witness
         return list(self._orders) if witness is None else self.match(witness)
@@ -199,7 +198,7 @@ class FilterIndex(Generic[K]):
 
 
 def _of_filters(filters: list[tuple[K, Filter]]) -> FilterIndex[K]:
-    """Return the index with these filters."""
+    """Return an index with these filters, for unpickling."""
     index: FilterIndex[K] = FilterIndex()
     for key, filter in filters:
         index.add(key, filter)

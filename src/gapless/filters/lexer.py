@@ -1,4 +1,4 @@
-"""Splits filter text into tokens, each with its position.
+"""Splits the text of a filter into tokens, each with its position.
 
 `names` defines names and keywords. Strings are in single quotes, and two quotes inside stand for
 one. Numbers are decimal integers of 64 bits or floats.
@@ -20,7 +20,7 @@ TEXT_LENGTH_MAX = 65_536
 
 
 class Token(NamedTuple):
-    """`kind` is name, string, number, end, or the operator or upper-case keyword itself."""
+    """A token. `kind` is name, string, number, end, or the operator or upper-case keyword itself."""
 
     kind: str
     value: str | int | float
@@ -47,11 +47,11 @@ _HINTS = {
     ".": "a dot may stand only inside a name or a number",
 }
 INTEGER_MIN_DIGITS = INTEGER_MAX + 1
-"""Allowed by the lexer only so that the parser can read it after a minus."""
+"""The integer after INTEGER_MAX, which the lexer accepts because the parser may find a minus before it."""
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return all tokens of the text; the last one is of kind `end`."""
+    """Return all tokens of the text. The last one is of kind `end`."""
     if len(text) > TEXT_LENGTH_MAX:
         message = f"the filter has {len(text)} characters, more than {TEXT_LENGTH_MAX}: split it into several"
         raise FilterError(message, text, TEXT_LENGTH_MAX)
@@ -74,9 +74,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def lone_surrogate(text: str) -> int | None:
-    """Return the position of an unpaired surrogate, as in file names that are not UTF-8; None if
-    there is none.
-    """
+    """Return the position of an unpaired surrogate, as in file names that are not UTF-8, or None if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -19,7 +19,7 @@ ANY_ONE = "__"
 
 
 class PatternError(Exception):
-    """An invalid pattern: the mistake, and its position in the pattern."""
+    """The error for an invalid pattern, with the position of the mistake in the pattern."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -28,8 +28,8 @@ class PatternError(Exception):
 
 
 class Pattern(msgspec.Struct, frozen=True, gc=False):
-    """Tokens of a pattern: ANY_RUN, ANY_ONE (two characters long, so not a literal), or one literal
-    character.
+    """A parsed pattern. Its tokens are ANY_RUN, ANY_ONE (each two characters long, so not literals), or literal
+    characters.
     """
 
     tokens: tuple[str, ...]
@@ -57,7 +57,7 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def literal(self) -> str | None:
-        """Return the only string that matches, if the pattern has no wildcard."""
+        """Return the only string that matches, or None if the pattern has wildcards."""
         return None if ANY_RUN in self.tokens or ANY_ONE in self.tokens else "".join(self.tokens)
 
     @property
@@ -66,7 +66,7 @@ class Pattern(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def pieces(self) -> list[tuple[str, ...]]:
-        """Return the pieces before, between and after the `%`; the outer ones may be empty."""
+        """Return the pieces before, between and after the `%`. The outer ones can be empty."""
         pieces: list[tuple[str, ...]] = []
         tokens, start = self.tokens, 0
         for _ in range(tokens.count(ANY_RUN)):

@@ -24,7 +24,7 @@ from gapless.filters.string_precomputation import LONG, ask
 
 Matcher = Callable[[str], bool]
 Search = Callable[[str, int, int], int]
-"""Returns the end of the leftmost occurrence of a piece in text[start:end], or -1."""
+"""A function that returns the end of the leftmost occurrence of a piece in text[start:end], or -1."""
 
 SEARCH_COST_MAX = 2048
 """The maximum cost of all patterns of one filter: 200 words to search for, or 30 parts of dates
@@ -32,13 +32,12 @@ such as `____-__`.
 """
 
 GAPPED_COST = 8
-"""The cost of a character in a piece with `_` between its characters, relative to a plain piece;
-measured, worst case.
-"""
+"""The cost of a character in a piece with `_` between its characters, relative to a plain piece. It was measured in the
+worst case."""
 
 
 _numbers = count()
-"""Numbers the patterns with a search."""
+"""Numbers the patterns that search in strings."""
 
 
 def search_cost(pattern: Pattern) -> int:
@@ -52,7 +51,7 @@ def search_cost(pattern: Pattern) -> int:
 
 
 def matcher(pattern: Pattern) -> Matcher:
-    """Return a closure that tests whether a string matches."""
+    """Return a closure that tests whether a string matches the pattern."""
     pieces = pattern.pieces
     if len(pieces) == 1:
         return _whole(pieces[0])
@@ -85,7 +84,7 @@ def _whole(piece: tuple[str, ...]) -> Matcher:
 
 
 def _stand(text: str, position: int, literals: list[tuple[int, str]]) -> bool:
-    """Return whether the characters of a piece are at this position of a text that is long enough."""
+    """Return whether the literals of a piece occur at this position of the text, which must be long enough."""
     for offset, literal in literals:  # noqa: SIM110 - a generator would cost a frame for each string
         if not text.startswith(literal, position + offset):
             return False
@@ -93,7 +92,7 @@ def _stand(text: str, position: int, literals: list[tuple[int, str]]) -> bool:
 
 
 def _literals(piece: tuple[str, ...]) -> list[tuple[int, str]]:
-    """Return the runs of characters between single wildcards, each with its position."""
+    """Return the runs of literal characters in a piece, each with its position."""
     literals: list[tuple[int, str]] = []
     characters: list[str] = []
     for place, token in enumerate((*piece, ANY_ONE)):
@@ -130,7 +129,7 @@ def _gapped_search(characters: tuple[str, ...], length: int, after: int) -> Sear
 
 
 def _without_last_ones(piece: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a floating piece up to its last character: single wildcards after it only require length."""
+    """Return a floating piece up to its last literal character. The single wildcards after it only require length."""
     end = len(piece)
     while piece[end - 1] == ANY_ONE:
         end -= 1

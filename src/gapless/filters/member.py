@@ -1,4 +1,4 @@
-"""One conjunction of one filter in an index, and its location."""
+"""A conjunction of a filter in an index, with its location."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from gapless.filters.normal_form import Conjunction
 
 Key = str | int | float
 Demand = tuple[str, tuple[Key, ...]]
-"""An attribute and the values of which it must have one."""
+"""An attribute, and the values of which it must have one."""
 
 
 class Member:
-    """A conjunction in a segment, under a number, or in the table of rare values, under its
-    required values.
-    """
+    """A conjunction, stored in a segment under a number or in the table of rare values under its required values."""
 
     __slots__ = ("conjunction", "demand", "filter", "number", "order", "segment")
 
@@ -22,6 +20,6 @@ class Member:
         self.filter = filter
         self.conjunction = conjunction
         self.segment: object | None = None
-        """The segment that holds it. Only segments use it, so its type is left open."""
+        """The segment that contains the conjunction. Only segments use it, so its type is left open."""
         self.number = 0
         self.demand: Demand | None = None

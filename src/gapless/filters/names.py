@@ -1,4 +1,4 @@
-"""Names of attributes, and keywords.
+"""Defines the names of attributes and the keywords of filters.
 
 A name starts with a letter, `_` or `$`, continues with those and digits, and can have dots between its parts:
 `sensor.temp`. A part can be spelled like a keyword (`order.in`), a whole name cannot. Any name can be written in double
@@ -14,13 +14,13 @@ import re
 KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
 
 NAME = r"(?:[^\W\d]|\$)[\w$]*+(?:\.[\w$]++)*+"
-"""Names that need no quotes; without backtracking."""
+"""A regular expression for names that need no quotes; it needs no backtracking."""
 
 _plain = re.compile(NAME).fullmatch
 
 
 def keyword_of(word: str) -> str | None:
-    """Return the word as an upper-case keyword, if it is one."""
+    """Return the word as an upper-case keyword, or None if it is not a keyword."""
     upper = word.upper()
     return upper if upper in KEYWORDS and word.isascii() else None
 
@@ -31,5 +31,5 @@ def is_plain(name: str) -> bool:
 
 
 def render_name(name: str) -> str:
-    """Return the name as filter text: in double quotes if it needs them."""
+    """Return the name as filter text, in double quotes if it needs them."""
     return name if is_plain(name) else '"' + name.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""The normal form of a filter: a bounded disjunction of conjunctions, for covering and the index.
+"""Converts filters to their normal form: a bounded disjunction of conjunctions, for covering and the index.
 
 A conjunction maps attributes to constraints (see `constraints`) and has *opaque* conditions, those
 that are not about one attribute and a constant. An event matches the filter exactly if it matches
@@ -57,7 +57,7 @@ place in the index.
 """
 
 JOINED_MAX = 16
-"""Maximum number of disjuncts among which joinable pairs are searched for, in quadratic time."""
+"""Maximum number of disjuncts among which joinable pairs are searched for, which takes quadratic time."""
 
 
 CONSTRAINTS_MAX = 1024
@@ -66,18 +66,17 @@ of the index.
 """
 
 NORMALISING_MAX, PARTS_MAX = 64_000, 16_000
-"""Steps to normalize one filter as a whole, and then, if necessary, by its parts; together less
-than 0.1 s. Typical filters take a few dozen, an IN list of 4,000 values as many, 2,000 values
-joined by OR 54,000.
-"""
+"""The maximum number of steps for normalizing a filter as a whole, and then, if that is not enough, by its parts:
+together less than 0.1 s. Typical filters take a few dozen, an IN list of 4,000 values as many, 2,000 values joined by
+OR 54,000."""
 
 
 SHARED_MAX, SHARED_LENGTH_MAX = 4096, 64
-"""Number and length of short strings whose comparisons, in many filters, share one constraint."""
+"""The number and the length of short strings whose comparisons share one constraint across filters."""
 
 
 class Conjunction(msgspec.Struct, frozen=True, gc=False):
-    """Constraints by attribute, none of them trivial or empty, and the texts of the opaque conditions."""
+    """A conjunction: constraints by attribute, none of them trivial or empty, and the texts of opaque conditions."""
 
     constraints: dict[str, Constraint]
     opaque: frozenset[str] = frozenset()
@@ -90,12 +89,12 @@ ALWAYS: Disjunction = (Conjunction({}),)
 
 
 def normalise(condition: Condition) -> Disjunction:
-    """Return the conjunctions. The condition is true for an event that matches one of them."""
+    """Return the normal form: a list of conjunctions. The condition is true for an event that matches one of them."""
     return normalise_and_count(condition)[0]
 
 
 def normalise_and_count(condition: Condition) -> tuple[Disjunction, int]:
-    """Return the conjunctions, and the number of steps that normalising took."""
+    """Return the normal form, and the number of steps that computing it took."""
     work, rest = Work(NORMALISING_MAX), Work(PARTS_MAX)
     try:
         disjunction = _read(condition, True, work)
@@ -107,8 +106,8 @@ def normalise_and_count(condition: Condition) -> tuple[Disjunction, int]:
 
 
 def _by_parts(condition: Condition, work: Work) -> Disjunction:
-    """Return one conjunction of the parts of the condition that are one and take little work; the
-    others stay opaque.
+    """Return a conjunction of the parts of the condition that are single conjunctions and need few steps. The others
+    stay opaque.
     """
     if not isinstance(condition, And):
         return (Conjunction({}, frozenset((render(condition),))),)
@@ -217,7 +216,7 @@ def _single(name: str, constraint: Constraint, work: Work) -> Disjunction:
 
 
 def _opaque(condition: Condition, operands: tuple[Expression, ...], needed: Constraint) -> Disjunction:
-    """Return an opaque comparison, with its requirements on each attribute."""
+    """Return the normal form of an opaque comparison, with its requirements on each attribute."""
     names = (name for operand in operands for name in attributes_of(operand))
     return (Conjunction(dict.fromkeys(names, needed), frozenset((render(condition),))),)
 
@@ -244,9 +243,7 @@ def _all(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjuncti
 
 
 def _rendered(condition: Condition, work: Work) -> str:
-    """Return the text of an opaque condition. The same text can be part of another one on every
-    level above.
-    """
+    """Return the text of an opaque condition. A condition can be rendered again at every level above it."""
     text = render(condition)
     work.spend(len(text) // 8)
     return text
@@ -258,7 +255,7 @@ def _balanced(
     empty: Conjunction,
     work: Work,
 ) -> Conjunction | None:
-    """Join all items, neighbours first: a long chain on one attribute takes n log n steps, not n²."""
+    """Join all items pairwise, neighbours first. So a long chain on one attribute takes n log n steps, not n²."""
     while len(items) > 1:
         pairs = [join(a, b, work) for a, b in zip(items[::2], items[1::2], strict=False)]
         joined = [pair for pair in pairs if pair is not None]
@@ -269,7 +266,7 @@ def _balanced(
 
 
 def _both(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
-    """Return the conjunction of two, or None if one attribute has no state left."""
+    """Return the conjunction of two conjunctions, or None if no state of some attribute satisfies both."""
     work.spend(1 + len(a.constraints) + len(a.opaque) + len(b.constraints) + len(b.opaque))
     if not a.constraints and not a.opaque:
         return b
@@ -296,7 +293,7 @@ def _some(conditions: Sequence[Condition], wanted: bool, work: Work) -> Disjunct
 
 
 def _joined(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunction]:
-    """Return the same disjunction with pairs joined until no pair can be."""
+    """Yield the disjuncts, with pairs joined until no pair can be joined."""
     waiting, kept = list(reversed(disjuncts)), list[Conjunction]()
     while waiting:
         candidate = waiting.pop()
@@ -312,7 +309,9 @@ def _joined(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunctio
 
 
 def _joined_alike(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conjunction]:
-    """Join the conditions on the same single attribute: long chains of `a = 1 OR a = 2 OR …`."""
+    """Yield the disjuncts, with conditions on the same single attribute joined, as in long chains of `a = 1 OR a = 2 OR
+    …`.
+    """
     by_name: dict[str, list[Conjunction]] = {}
     for disjunct in disjuncts:
         if len(disjunct.constraints) == 1 and not disjunct.opaque:
@@ -328,7 +327,9 @@ def _joined_alike(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conj
 
 
 def _union(a: Conjunction, b: Conjunction, work: Work) -> Conjunction | None:
-    """Return the union of two conjunctions if it is one, that is, if they differ in at most one attribute."""
+    """Return the union of two conjunctions, or None if it is not a conjunction because they differ in several
+    attributes.
+    """
     work.spend(1 + len(a.opaque) + len(b.opaque) + _weight(a) + _weight(b))
     if a.opaque != b.opaque:
         return None

@@ -1,4 +1,4 @@
-"""Sets of numbers, exactly as events can contain them.
+"""Sets of numbers, exact for all numbers that events can contain.
 
 A number attribute is a 64-bit integer or a float other than NaN. These are finitely many values with a total order (an
 integer and a float of the same value are one), so each has a successor and a predecessor, and every open bound can be
@@ -22,11 +22,11 @@ NO_NUMBER: NumberSet = ()
 EVERY_NUMBER: NumberSet = ((-inf, inf),)
 
 _FLOATS_FINER = 2**52
-"""Below this magnitude there is always a float between two adjacent integers."""
+"""The magnitude below which there is always a float between two adjacent integers."""
 
 
 def successor(value: Number) -> Number | None:
-    """Return the least value above this one; None above infinity."""
+    """Return the least value above the given one, or None above infinity."""
     if value == inf:
         return None
     if -_FLOATS_FINER < value < _FLOATS_FINER:
@@ -41,7 +41,7 @@ def successor(value: Number) -> Number | None:
 
 
 def predecessor(value: Number) -> Number | None:
-    """Return the greatest value below this one; None below minus infinity.
+    """Return the greatest value below the given one, or None below minus infinity.
 
     It mirrors `successor`: the only integer without a negative, -2**63, is a float as well.
     """
@@ -50,7 +50,7 @@ def predecessor(value: Number) -> Number | None:
 
 
 def compared(symbol: str, constant: Number) -> NumberSet:
-    """Return the numbers x for which `x symbol constant` is true."""
+    """Return the set of numbers x for which `x symbol constant` is true."""
     if symbol == "=":
         return ((constant, constant),)
     if symbol == "<>":
@@ -118,8 +118,8 @@ def union(a: NumberSet, b: NumberSet) -> NumberSet:
 
 
 def steps(a: NumberSet, b: NumberSet) -> int:
-    """Return the steps of `includes` and `disjoint`: the smaller number of intervals is looked up
-    in the larger.
+    """Return the number of steps that `includes` and `disjoint` take. The set with fewer intervals is looked up in the
+    other.
     """
     few, many = sorted((len(a), len(b)))
     return (few + 1) * many.bit_length()
@@ -139,7 +139,7 @@ def includes(a: NumberSet, b: NumberSet) -> bool:
 
 
 def disjoint(a: NumberSet, b: NumberSet) -> bool:
-    """Return whether no number is in both."""
+    """Return whether no number is in both sets."""
     few, many = (a, b) if len(a) <= len(b) else (b, a)
     for low, high in few:
         place = bisect_left(many, low, key=_end)

@@ -48,11 +48,11 @@ FIRST_STRING = TRUE + 1
 Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Run = tuple[int, int]
-"""A range of rows: the first one, and the end (exclusive)."""
+"""A range of rows: the first row, and the end (exclusive)."""
 
 
 class PageColumn:
-    """The rows of one attribute."""
+    """The rows of one attribute in pages."""
 
     __slots__ = (
         "_buckets", "_cuts", "_cuts_array", "_first_number", "_listed", "_others", "_ranked", "_strings", "base", "end",
@@ -60,9 +60,7 @@ class PageColumn:
     )  # fmt: skip
 
     def __init__(self, name: str, base: int, strings: Iterable[str], constraints: Iterable[Constraint]) -> None:
-        """Create the rows for filters that name these strings and have these constraints; the first
-        row is `base`.
-        """
+        """Create the rows for filters that name these strings and have these constraints. The first row is `base`."""
         self.name = name
         self.base = base
         bounds: list[str] = []
@@ -78,7 +76,7 @@ class PageColumn:
         self._listed = sorted(set(strings))
         order = sorted([(cut, False) for cut in cuts] + [(value, True) for value in self._listed])
         self._buckets = [base + FIRST_STRING]
-        """The rows of the buckets."""
+        """The row of each bucket of unlisted strings."""
         self._strings: dict[str, int] = {}
         for place, (value, is_listed) in enumerate(order, base + FIRST_STRING + 1):
             if is_listed:
@@ -86,14 +84,14 @@ class PageColumn:
             else:
                 self._buckets.append(place)
         self._others = [self._buckets[bisect_right(cuts, value)] for value in ["", *self._ranked]]
-        """By rank, the row of the bucket."""
+        """For each rank, the row of its bucket."""
         self._first_number = base + FIRST_STRING + 1 + len(order)
         self._cuts = [float(cut) for cut in choose_cuts(points) if -EXACT <= cut <= EXACT]
         self._cuts_array = np.array(self._cuts, dtype=np.float64)
         self.end = self._first_number + len(self._cuts) + 1
 
     def row(self, value: Any) -> int:
-        """Return the row of the state in which the attribute has this value."""
+        """Return the row for an attribute's value."""
         kind = type(value)
         if kind is int or kind is float:
             return self._first_number + bisect_right(self._cuts, value) if value == value else self.base + NAN
@@ -104,17 +102,19 @@ class PageColumn:
 
     @property
     def reader(self) -> tuple[dict[str, int], list[str], list[int], list[float], int]:
-        """Return the data for fast lookups: rows of listed strings, where ranks begin, rows of others
-        by rank, cuts, and the row of the numbers before the first.
+        """Return the data for fast lookups: the rows of listed strings, the bounds of ranks, the rows of other strings
+        by rank, the cuts, and the row before the first cut.
         """
         return self._strings, self._ranked, self._others, self._cuts, self._first_number
 
     def number(self, value: Any) -> float:
-        """Return what conjunctions compare with their intervals: a number, or the rank of a string."""
+        """Return the number that conjunctions compare with their intervals: the value of a number, or the rank of a
+        string.
+        """
         return bisect_right(self._ranked, value) if type(value) is str else as_float(value)
 
     def read(self, values: Sequence[Any], rows: Rows, numbers: Floats) -> None:
-        """Store the rows of these values, and what conjunctions compare with their intervals."""
+        """Store the rows of these values, and the numbers that conjunctions compare with their intervals."""
         kinds = set(map(type, values))
         if kinds == {str}:
             listed, others, ranked = self._strings, self._others, self._ranked
@@ -128,8 +128,8 @@ class PageColumn:
             numbers[:] = list(map(self.number, values))
 
     def lists(self, constraint: Constraint) -> bool:
-        """Return whether it is here completely: in rows, except for one interval of numbers within
-        EXACT, or for a range of strings.
+        """Return whether the rows represent the constraint completely, except for one interval of numbers within EXACT
+        or a range of strings.
         """
         numbers, strings = constraint.numbers, constraint.strings
         if strings.patterned:
@@ -141,7 +141,7 @@ class PageColumn:
         return len(numbers) == 1 and is_plain(constraint) and not strings.values
 
     def touched(self, constraint: Constraint) -> list[Run]:
-        """Return the ascending runs of rows in which it may be satisfied."""
+        """Return the ascending runs of rows in which the constraint may be satisfied."""
         base, strings, numbers = self.base, constraint.strings, constraint.numbers
         states = (
             (ABSENT, constraint.absent),
@@ -165,7 +165,7 @@ class PageColumn:
         return found
 
     def _range(self, strings: StringSet) -> list[Run]:
-        """Return the run of rows with strings between the bounds of a set, and perhaps with others."""
+        """Return the rows of the strings between the bounds of a set; other strings may share them."""
         low, high = self.ranks(strings)
         if low > high:
             return []
@@ -179,8 +179,7 @@ class PageColumn:
         return bisect_right(self._ranked, low), inf if high is None else bisect_left(self._ranked, high)
 
     def cell(self, run: Run, cells: int) -> tuple[float, int, int]:
-        """Return the cell for conjunctions with this run: those in the same cell have about the
-        same rows.
+        """Return the cell for conjunctions with this run of rows. Conjunctions in one cell have similar rows.
 
         The first component is the fraction of events in the run, if strings are equally frequent,
         in their buckets, too, and numbers evenly distributed between the first cut and the last. Runs
@@ -201,7 +200,7 @@ class PageColumn:
         return high - low + 1 / cells, int(low * cells), int((high - low) * cells)
 
     def _position(self, row: int) -> float:
-        """Return the relative position of the cut after this row, between the first (0) and the last (1)."""
+        """Return the position of the cut after this row, as a fraction of the range from the first cut to the last."""
         cuts = self._cuts
         if not cuts:
             return 0.0
@@ -213,14 +212,14 @@ class PageColumn:
 
 
 def is_plain(constraint: Constraint) -> bool:
-    """Return whether it consists of numbers within EXACT."""
+    """Return whether the constraint allows only numbers within EXACT."""
     if constraint.absent or constraint.booleans or constraint.nan or constraint.strings.complement:
         return False
     return all(isinf(bound) or abs(bound) <= EXACT for interval in constraint.numbers for bound in interval)
 
 
 def as_float(value: Any) -> float:
-    """Return the nearest float of a number; 0 for other values, which are not compared."""
+    """Return the nearest float of a number, or 0 for other values, which are not compared."""
     kind = type(value)
     if kind is int:
         return value if -EXACT <= value <= EXACT else float(number_of(value))
@@ -228,7 +227,7 @@ def as_float(value: Any) -> float:
 
 
 def note(values: Sequence[float], numbers: Floats) -> bool:
-    """Store these values as floats; return False if one is too large."""
+    """Store the values as floats. Return False if one is too large."""
     try:
         numbers[:] = values
     except OverflowError:

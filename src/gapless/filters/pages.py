@@ -1,4 +1,4 @@
-"""Very many conjunctions as bits of pages, of which an event opens few.
+"""Stores very many conjunctions as bits of pages, of which each event opens few.
 
 A page has SLOTS similar conjunctions: all require the same string, or numbers of the same range, of
 one attribute. An event with another value of that attribute matches none of them. So bounds of all
@@ -33,40 +33,38 @@ from gapless.filters.string_sets import StringSet
 
 WORDS = 4
 SLOTS = 64 * WORDS
-"""Conjunctions per page. With fewer there are more pages to compare, with more a page is opened in
-vain more often.
-"""
+"""The number of conjunctions per page. With fewer, there are more pages to compare; with more, pages are opened in vain
+more often."""
 
 CELLS = 4
-"""Parts of the range of numbers: intervals that begin in the same part and have about the same
-length share pages.
-"""
+"""The number of parts into which the range of numbers is divided. Intervals that begin in the same part and have a
+similar length share pages."""
 
 INTERVALS_MAX = 5
 """Maximum number of intervals of one conjunction in a page."""
 
 BATCH = 256
-"""Events that are matched together, so that their data fits caches."""
+"""The number of events that are matched together, so that their data fits into caches."""
 
 OPENED = 8192
-"""Pages that are opened together, for the same reason."""
+"""The number of pages that are opened together, so that their data fits into caches."""
 
 Bits = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.intp]
 Key = tuple[int, int, int]
-"""An attribute's index and a cell of its rows."""
+"""The index of an attribute, and a cell of its rows."""
 
 Touched = list[tuple[int, list[Run]]]
-"""For each constraint the attribute's index, and the runs of its rows that do not fail."""
+"""For each constraint, the index of its attribute, and the runs of rows that it allows."""
 
 _FULL = (1 << 64) - 1
 
 
 class Pages:
-    """Conjunctions in numbered slots; slot i is in page i // SLOTS."""
+    """Conjunctions in numbered slots. Slot i is in page i // SLOTS."""
 
     def __init__(self, columns: list[PageColumn], count: int) -> None:
-        """Create this number of empty pages."""
+        """Create `count` empty pages with these columns."""
         self._columns = columns
         self._places = {column.name: place for place, column in enumerate(columns)}
         self._readers = [(column.name, *column.reader, column) for column in columns]
@@ -74,39 +72,39 @@ class Pages:
         self.slots = count * SLOTS
         self.living_count = 0
         self.came = 0
-        """The number of conjunctions ever added."""
+        """The number of conjunctions that were ever added."""
         self.members: list[Member | None] = []
         self._fails: Bits = np.zeros((self._height * count, WORDS), dtype=np.uint64)
-        """Row r of page p is at r * count + p: an event fetches its row from many pages."""
+        """The bits of failing conjunctions. Row r of page p is at r * count + p, because an event reads its row from
+        many pages."""
         self._alive: Bits = np.zeros((count, WORDS), dtype=np.uint64)
         self._pages = 0
-        """Pages in use: the first ones."""
+        """The number of pages in use, which are the first ones."""
         self._count = count
         # An event opens a page if its row of the page's attribute is in the page's run.
         self._attribute: Places = np.zeros(count, dtype=np.intp)
         self._first: Rows = np.zeros(count, dtype=np.int32)
         self._last: Rows = np.zeros(count, dtype=np.int32)
         self._open: dict[Key, list[int]] = {}
-        """Pages with room, by their key."""
+        """The pages with room, by key."""
         self._keys: list[Key] = []
         self._everybody = (-1, 0, 0), 0, (0, self._height)
-        """The key of conjunctions without a selective constraint, whose pages every event opens. A
-        third of all pages is reserved for them.
-        """
+        """The key of conjunctions without a selective constraint, whose pages every event opens. A third of all pages
+        is reserved for them."""
         self._used: set[int] = set()
         """Free slots that still have the bits of a removed conjunction."""
         self._orders = np.zeros(self.slots, dtype=np.int64)
-        # Intervals of each conjunction; missing ones use an attribute that is 0 in all events.
+        # The intervals of each conjunction. Unused ones refer to an attribute that is 0 in all events.
         self._compared = np.full((self.slots, INTERVALS_MAX), len(columns), dtype=np.uint8)
         self._lows = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
         self._highs = np.zeros((self.slots, INTERVALS_MAX), dtype=np.float64)
         self._ranged: dict[int, list[tuple[str, StringSet]]] = {}
-        """By slot, the attributes with ranges of strings, which are compared one by one."""
+        """For each slot, the attributes with ranges of strings, which are compared one by one."""
 
-    # Adding and removing.
+    # ---- adding and removing ------------------------------------------------------------------------------
 
     def takes(self, member: Member) -> bool:
-        """Return whether these columns can represent the conjunction, and there is room."""
+        """Return whether the pages can represent the conjunction and have room for it."""
         if member.conjunction.opaque or not self.has_room:
             return False
         intervals = 0
@@ -118,7 +116,7 @@ class Pages:
         return intervals <= INTERVALS_MAX
 
     def add(self, member: Member) -> None:
-        """Add a conjunction that it takes."""
+        """Add a conjunction for which `takes` returned True."""
         touched: Touched = []
         intervals: list[tuple[int, float, float]] = []
         for name, constraint in member.conjunction.constraints.items():
@@ -143,7 +141,7 @@ class Pages:
         self.came += 1
 
     def kill(self, member: Member) -> None:
-        """Remove a conjunction."""
+        """Remove a conjunction from its slot."""
         assert member.segment is self
         page, place = divmod(member.number, SLOTS)
         if self._is_full(page):
@@ -157,7 +155,7 @@ class Pages:
 
     @property
     def has_room(self) -> bool:
-        """Return whether the next conjunction certainly finds a place."""
+        """Return whether there is certainly room for another conjunction."""
         return self._pages < self._count
 
     def _take_slot(self, touched: Touched) -> int:
@@ -188,7 +186,7 @@ class Pages:
         return bool((self._alive[page] == _FULL).all())
 
     def _key(self, touched: Touched) -> tuple[Key, int, Run]:
-        """Return the key of the conjunction: its most selective attribute."""
+        """Return the key of a conjunction, by its most selective attribute."""
         best: tuple[float, Key, int, Run] | None = None
         for place, runs in touched:
             if len(runs) == 1:
@@ -213,10 +211,10 @@ class Pages:
                 free = after
             column[free:end] |= mask
 
-    # Matching.
+    # ---- matching -----------------------------------------------------------------------------------------
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Return the orders of the filters that match the event."""
+        """Return the order numbers of the filters that an event matches."""
         used, get = self._pages, attributes.get
         codes: list[int] = []
         values: list[float] = []
@@ -253,9 +251,7 @@ class Pages:
         return [order for slot, order in zip(slots.tolist(), orders, strict=True) if self._fits(slot, attributes)]
 
     def _fits(self, slot: int, attributes: Attributes) -> bool:
-        """Return whether the conjunction of a slot whose intervals hold matches: in each of its
-        ranges there is a string, by its rank.
-        """
+        """Return whether the event's strings are in the ranges of the conjunction in a slot."""
         for name, strings in self._ranged.get(slot, ()):
             value: Any = attributes[name]
             if value < strings.low or (strings.high is not None and value >= strings.high) or value in strings.values:
@@ -266,7 +262,7 @@ class Pages:
         return True
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
-        """Append the orders of the matching filters to each event's list."""
+        """Append the order numbers of the matching filters to each event's list."""
         for begin in range(0, len(batch), BATCH):
             self._match_some(batch[begin : begin + BATCH], found[begin : begin + BATCH])
 
@@ -291,7 +287,7 @@ class Pages:
                     found[place].append(order)
 
     def _survivors(self, rows: Rows, pages: Places, events: Places) -> tuple[Places, Places]:
-        """Return events, and the slots in their open pages in which no row fails."""
+        """Return pairs of events and slots in their open pages in which no row fails."""
         left = self._alive.take(pages, axis=0)
         half = len(self._columns) // 2
         rows = rows * self._count
@@ -306,13 +302,13 @@ class Pages:
         return events.take(place), slots
 
     def _hold(self, slots: Places, compared: Floats) -> npt.NDArray[np.bool_]:
-        """Return whether the numbers that each slot compares are in its intervals."""
+        """Return for each slot whether its numbers are in the intervals of its conjunction."""
         holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
         return np.logical_and.reduce(holds, axis=1)  # type: ignore[no-any-return]
 
 
 def _slots(bits: Bits, pages: Places) -> tuple[Places, Places]:
-    """Return for each bit that is set in the words of these pages the index of its page, and its slot."""
+    """Return for each set bit in the words of these pages the index of its page, and its slot."""
     words = bits.ravel()
     some = words.nonzero()[0]
     number = np.unpackbits(words.take(some).view(np.uint8), bitorder="little").nonzero()[0]

@@ -1,4 +1,4 @@
-"""Parses filter text into a tree: recursive descent with SQL's precedence.
+"""Parses the text of a filter into a tree, by recursive descent with SQL's precedence.
 
 From loosest to tightest: OR, AND, NOT, the comparisons (= <> < <= > >= BETWEEN IN LIKE IS), + and -, * and /, unary
 plus and minus. Parentheses can contain a condition or an expression, so one grammar reads both and each operator checks
@@ -56,17 +56,17 @@ _EXPECTED = "expected a comparison such as price > 10"
 
 
 class _Part(NamedTuple):
-    """A piece of the tree, with its position, its depth, and the type of its value."""
+    """A part of the tree, with its position, its depth, and the type of its value."""
 
     node: Expression | Condition
     position: int
     depth: int
     type: str
-    """number, string or boolean; any for an attribute; condition for a condition."""
+    """The type: number, string or boolean, any for an attribute, or condition."""
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the tree of the filter; raise a `FilterError` if it is invalid."""
+    """Return the tree of a filter. Raise a `FilterError` if the text is invalid."""
     return _Parser(text).parse()
 
 
@@ -91,7 +91,7 @@ class _Parser:
             self._unexpected("the end, AND or OR")
         return self._condition(part)
 
-    # Conditions.
+    # ---- conditions ---------------------------------------------------------------------------------------
 
     def _or(self) -> _Part:
         return self._joined("OR", self._and, Or)
@@ -224,7 +224,7 @@ class _Parser:
             self._fail(message, pattern.position)
         return self._part(node, operand.position, 1, "condition")
 
-    # Expressions.
+    # ---- expressions --------------------------------------------------------------------------------------
 
     def _sum(self) -> _Part:
         if self._token.kind in _TERMS and self._tokens[self._next + 1].kind not in _ARITHMETIC:
@@ -289,7 +289,7 @@ class _Parser:
             self._fail("nothing equals NULL: write IS NULL or IS NOT NULL", token.position)
         return self._unexpected("a name, a constant or a parenthesis")
 
-    # Checks on parts.
+    # ---- checks of parts ----------------------------------------------------------------------------------
 
     def _condition(self, part: _Part) -> Condition:
         node = part.node
@@ -321,7 +321,7 @@ class _Parser:
     def _quotes_hint(self, position: int) -> str:
         return "; in double quotes stand names" if self._text.startswith('"', position) else ""
 
-    # Bounds.
+    # ---- bounds -------------------------------------------------------------------------------------------
 
     def _part(self, node: Expression | Condition, position: int, depth: int, type_: str) -> _Part:
         if depth > DEPTH_MAX:
@@ -343,7 +343,7 @@ class _Parser:
     def _too_deep(self, position: int) -> NoReturn:
         self._fail(f"the filter nests deeper than {DEPTH_MAX} levels: write it flatter", position)
 
-    # Tokens.
+    # ---- tokens -------------------------------------------------------------------------------------------
 
     def _advance(self) -> Token:
         token = self._token
@@ -377,7 +377,7 @@ class _Parser:
 
 
 class _Nesting:
-    """Counts the depth of the descent, so that its recursion is bounded."""
+    """Counts the depth of the recursive descent, and limits it."""
 
     def __init__(self, parser: _Parser, position: int) -> None:
         self._parser = parser

@@ -1,4 +1,4 @@
-"""Finds conjunctions through a value that few of them require.
+"""Finds conjunctions through a required value that few other conjunctions require.
 
 A conjunction that requires `topic = 'x'` can match only events with topic 'x'. If few conjunctions
 require that value, a hash table finds them at once and each is evaluated; a column of bit sets
@@ -20,20 +20,21 @@ from gapless.filters.member import Demand, Key, Member
 from gapless.filters.normal_form import Conjunction
 
 RARE_MAX = 4
-"""Conjunctions per value: evaluating these costs about as much as one column of bit sets."""
+"""The number of conjunctions per value up to which evaluating them costs no more than a column of bit sets."""
 
 COMMON_MAX = 512
-"""Common values of one attribute: a bit each for every conjunction, 6 MB at a hundred thousand
-conjunctions. Less than the number of strings that an alphabet lists, so that each of them has its
-own code.
-"""
+"""The maximum number of common values of one attribute. Each costs a bit for every conjunction, 6 MB in all at a
+hundred thousand conjunctions. It is less than the number of strings that an alphabet lists, so each common value has a
+code of its own."""
 
 VALUES_MAX = 8
-"""Values in one requirement, as in `IN`: the conjunction is listed under each."""
+"""The maximum number of values in one requirement, as in `IN`. The conjunction is listed under each."""
 
 
 class RareValues:
-    """The hash table, and how often all conjunctions require each value, wherever they are stored."""
+    """A hash table of conjunctions by required value, and the number of conjunctions that require each value, wherever
+    they are stored.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, Key], int] = {}
@@ -41,8 +42,8 @@ class RareValues:
         self._reached: dict[str, dict[Key, list[Member]]] = {}
 
     def count(self, demands: list[Demand]) -> list[Member]:
-        """Count the requirements of a new conjunction; return those that must move because a value
-        became common.
+        """Count the requirements of a new conjunction. Return the conjunctions that must move because a value became
+        common.
         """
         moving: list[Member] = []
         for name, values in demands:
@@ -69,8 +70,8 @@ class RareValues:
                     self._common[name].discard(value)
 
     def add(self, member: Member, demands: list[Demand]) -> bool:
-        """List the conjunction under its least required values; return False if all are common, or
-        there are none.
+        """List the conjunction under its least required values. Return False if all of them are common, or there are
+        none.
         """
         best: Demand | None = None
         fewest = 0
@@ -102,7 +103,7 @@ class RareValues:
             del self._reached[name]
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Return the orders of the matching filters found through the event's values."""
+        """Return the order numbers of the filters that match, found through the event's values."""
         found: list[int] = []
         reached = self._reached
         for name in attributes if len(attributes) < len(reached) else reached:
@@ -127,8 +128,8 @@ def demands_of(conjunction: Conjunction) -> list[Demand]:
 
 
 def _values(constraint: Constraint) -> tuple[Key, ...]:
-    """Return the values of which the attribute must have one; none if other states are allowed, or
-    there are many.
+    """Return the values of which the attribute must have one, or an empty tuple if there are many or other states are
+    allowed.
     """
     strings, numbers = constraint.strings, constraint.numbers
     if constraint.absent or constraint.booleans or constraint.nan or strings.complement:

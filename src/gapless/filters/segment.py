@@ -28,29 +28,29 @@ from gapless.filters.member import Member
 Codes = Sequence[int]
 
 FEW = 16
-"""This number of survivors is evaluated faster than the sets of doubts are combined."""
+"""The number of undecided conjunctions up to which evaluating them is faster than combining the sets of doubts."""
 
 CUT_PER_STEP = 1024
-"""Members and intervals that one step processes: about a millisecond."""
+"""The number of conjunctions and intervals that one step processes, in about a millisecond."""
 
 
 class Plan(NamedTuple):
-    """Data that events with the same names share: failures for the names they lack, bit sets by
-    code for those they have.
+    """The data that events with the same names share: failures for absent names, and bit sets by code for the
+    others.
     """
 
     places: list[int] | None
-    """The indices of the segment's own attributes among those names; None if these are all."""
+    """The indices of the segment's attributes among the names, or None if these are all."""
     absent: int
     failures: list[list[int]]
     doubts: list[list[int]]
 
 
 class Segment:
-    """Conjunctions with consecutive numbers; each has the order of its filter."""
+    """Numbered conjunctions, each with the order number of its filter, that are matched together."""
 
     def __init__(self, alphabets: dict[str, Alphabet], names: list[str]) -> None:
-        """Create an empty segment; the alphabets and their names belong to the whole index."""
+        """Create an empty segment. The alphabets and names belong to the whole index."""
         self.members: list[Member] = []
         self._orders = array("q")
         self.dead_count = 0
@@ -90,7 +90,7 @@ class Segment:
         self._plans.clear()
 
     def kill(self, member: Member) -> None:
-        """Exclude a conjunction from every answer."""
+        """Mark a conjunction as dead, so that it matches nothing."""
         assert member.segment is self
         member.segment = None
         self._dead |= 1 << member.number
@@ -100,7 +100,7 @@ class Segment:
         return [member for member in self.members if member.segment is self]
 
     def some_living(self, count: int) -> list[Member]:
-        """Return a few live conjunctions, for emptying the segment: callers remove them."""
+        """Return up to `count` live conjunctions, which the caller moves elsewhere."""
         end = min(len(self.members), self._drained + CUT_PER_STEP)
         while self._drained < end and self.members[self._drained].segment is not self:
             self._drained += 1
@@ -137,8 +137,8 @@ class Segment:
                 column.give_meaning(alphabet.strings[value], alphabet.bucket(value))
 
     def bucket_bits(self, name: str, cuts: Cuts) -> Generator[None, None, BucketCodes | None]:
-        """Build the attribute's bit sets of buckets for new cuts, step by step; None if no
-        conjunction constrains it.
+        """Build an attribute's bit sets of buckets for new cuts, step by step. Return None if no conjunction constrains
+        it.
         """
         if name not in self._columns:
             return None
@@ -155,7 +155,7 @@ class Segment:
         return bits.finish()
 
     def put_in(self, name: str, bits: BucketCodes | None) -> None:
-        """Use the attribute's new cuts from now on."""
+        """Use these bit sets of an attribute's buckets, which were built for its new cuts."""
         if bits is not None:
             bits.put_into(self._columns[name])
 
@@ -177,9 +177,7 @@ class Segment:
         self._plans.clear()
 
     def match(self, plan: Plan, codes: Codes, attributes: Attributes) -> list[int]:
-        """Return the orders of the filters whose live conjunctions the event matches, given the
-        codes of the plan's names.
-        """
+        """Return the order numbers of the filters that an event matches, given the codes of the plan's names."""
         failed = reduce(or_, map(getitem, plan.failures, codes), plan.absent | self._dead)
         # Mask out conjunctions that are being absorbed. No `~`: it would create a negative number, and
         # operations on these take three times as long.
@@ -198,7 +196,7 @@ class Segment:
         return found
 
     def _match_many_survivors(self, survivors: int, plan: Plan, codes: Codes, attributes: Attributes) -> list[int]:
-        """Evaluate only the conjunctions in doubt."""
+        """Return the order numbers of the matching conjunctions, evaluating only the undecided ones."""
         doubtful = survivors & reduce(or_, filter(None, map(getitem, plan.doubts, codes)), self._opaque)
         orders, members, hold, names = self._orders, self.members, self._checks.hold, self._names
         found = [orders[number] for number in _numbers(survivors ^ doubtful)]
@@ -213,7 +211,9 @@ class Segment:
 
 
 def _numbers(bits: int) -> Iterator[int]:
-    """Yield the bits from the top: faster than splitting the integer, up to the length of a segment."""
+    """Yield the indices of the set bits, the highest first. Up to the length of a segment, this is faster than
+    splitting the integer.
+    """
     while bits:
         number = bits.bit_length() - 1
         yield number

@@ -1,5 +1,4 @@
-"""Conjunctions as bits, in segments that are created and dropped while filters are added and
-removed.
+"""Stores conjunctions as bits, in segments that are created and dropped while filters are added and removed.
 
 New conjunctions go to a small *young* segment, where setting a bit copies little. When it is full,
 another one replaces it and the growing segment absorbs it, by one shift and OR for each bit set. A
@@ -37,33 +36,33 @@ YOUNG_MIN, YOUNG_MAX = 32, 1024
 """Bounds of the young segment's size, which is a sixteenth of the growing one."""
 
 MOVED_PER_CALL = 4
-"""Conjunctions moved out of a half-dead segment by each call."""
+"""The number of conjunctions that each call moves out of a half-dead segment."""
 
 SAMPLE_MAX = 1024
 """Number of conjunctions from which the cuts of an attribute are chosen: eight times the number of cuts."""
 
 SAMPLED_PER_STEP = 256
-"""Conjunctions of the sample that one step examines."""
+"""The number of sampled conjunctions that one step examines."""
 
 SHAPES_MAX = 256
-"""Combinations of attribute names of recent events for which plans are cached."""
+"""The number of combinations of attribute names for which plans are cached."""
 
 
 class Segments:
-    """All conjunctions that are stored as bits."""
+    """All conjunctions of an index that are stored as bits."""
 
     def __init__(self) -> None:
         self._alphabets: dict[str, Alphabet] = {}
         self._names: list[str] = []
-        """The names of their attributes."""
+        """The names of the attributes with alphabets."""
         self._young = Segment(self._alphabets, self._names)
         self._growing: Segment | None = None
         self._old: list[Segment] = []
-        """All segments but the young one."""
+        """All segments except the young one."""
         self._draining: list[Segment] = []
         self._task: Iterator[None] | None = None
         self._absorbing: tuple[Segment, ...] = ()
-        """Segments that the current task joins: until it ends, nothing is moved out of them."""
+        """The segments that the current task joins. Nothing is moved out of them until it ends."""
         self._may_cut = False
         """Whether conjunctions were absorbed since all cuts were last checked."""
         self._shapes: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -75,21 +74,21 @@ class Segments:
 
     @property
     def is_draining(self) -> bool:
-        """Return whether steps are needed until the dead conjunctions are gone."""
+        """Return whether further steps are needed to remove dead conjunctions."""
         return bool(self._draining)
 
     def add(self, member: Member) -> None:
-        """Add a conjunction; a step has to follow."""
+        """Add a conjunction. The caller must then take a step."""
         self._enter(member)
         self.living_count += 1
 
     def remove(self, member: Member) -> None:
-        """Remove a conjunction; a step has to follow."""
+        """Remove a conjunction. The caller must then take a step."""
         self._kill(member)
         self.living_count -= 1
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Return the orders of the filters that match the event."""
+        """Return the order numbers of the filters that an event matches."""
         found: list[int] = []
         if not self.living_count:
             return found
@@ -103,7 +102,7 @@ class Segments:
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
-        """Append the orders of the matching filters to each event's list."""
+        """Append the order numbers of the matching filters to each event's list."""
         if not self.living_count:
             return
         by_names: dict[tuple[str, ...], list[int]] = {}
@@ -119,7 +118,7 @@ class Segments:
                     found[place] += segment.match(plan, codes, batch[place])
 
     def _known_names(self, attributes: Attributes) -> tuple[str, ...]:
-        """Return the event's names that some conjunction mentions."""
+        """Return the names of the event's attributes that some conjunction mentions."""
         shape = tuple(attributes)
         names = self._shapes.get(shape)
         if names is None:
@@ -133,7 +132,7 @@ class Segments:
         for segment in self.all:
             segment.forget_plans()
 
-    # Coming.
+    # ---- adding -------------------------------------------------------------------------------------------
 
     def _enter(self, member: Member) -> None:
         for name, constraint in member.conjunction.constraints.items():
@@ -150,10 +149,10 @@ class Segments:
                     segment.give_meaning(name, fresh)
         self._young.add(member)
 
-    # Step by step.
+    # ---- steps --------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Take a step of the pending work."""
+        """Take one step of the pending work."""
         self._drain()
         if self._task is None:
             self._task = self._next_task()
@@ -172,8 +171,8 @@ class Segments:
         return None
 
     def _graduate(self) -> Iterator[None]:
-        """Begin a new young segment. The growing one absorbs the old one, unless it is full or that
-        is half dead.
+        """Begin a new young segment. The growing segment absorbs the previous one, unless it is full or that is half
+        dead.
         """
         young, growing = self._young, self._growing
         self._young = Segment(self._alphabets, self._names)
@@ -192,7 +191,7 @@ class Segments:
             self._drain_if_half_dead(growing)
 
     def _cut(self, name: str, alphabet: Alphabet) -> Iterator[None]:
-        """Choose the cuts of an attribute again."""
+        """Choose new cuts for an attribute, step by step."""
         alphabet.note_choice()
         numbers: list[Number] = []
         strings: list[str] = []
@@ -224,7 +223,7 @@ class Segments:
                 if member.segment is segment and constraint is not None:
                     yield constraint
 
-    # Going.
+    # ---- removing -----------------------------------------------------------------------------------------
 
     def _kill(self, member: Member) -> None:
         segment = member.segment
@@ -245,7 +244,7 @@ class Segments:
                 self._growing = None
 
     def _drain(self) -> None:
-        """Move a few live conjunctions out of a half-dead segment, and drop it when it is empty."""
+        """Move a few live conjunctions out of a half-dead segment. Drop the segment when it is empty."""
         segment = next((each for each in self._draining if each not in self._absorbing), None)
         if segment is None:
             return
@@ -264,7 +263,7 @@ def _is_bounded(constraint: Constraint) -> bool:
 
 
 def _result(steps: Generator[None, None, BucketCodes | None]) -> BucketCodes | None:
-    """Take all steps now, and return the result."""
+    """Take all remaining steps now, and return the result."""
     while True:
         try:
             next(steps)

@@ -1,5 +1,4 @@
-"""Decides whether a string between two bounds matches all of some patterns and none of others: the
-question that covering asks about LIKE and about ranges of strings.
+"""Decides whether a string between two bounds matches all of some patterns and none of others.
 
 A pattern of n tokens is a nondeterministic automaton of n + 1 states (how many tokens are matched);
 a set of states is the bits of an integer, and the automata run in parallel. A bound is an automaton,
@@ -26,15 +25,15 @@ words of memory.
 """
 
 ABOVE = -1
-"""The state of a bound that the string has left upwards, as -2 is downwards."""
+"""The state of a bound after a character above it; -2 stands for a character below it."""
 BELOW = -2
 
 
 def some_string(
     required: Sequence[Pattern], forbidden: Sequence[Pattern], work: Work, low: str = "", high: str | None = None
 ) -> bool | None:
-    """Return whether some string from `low` up to, but without, `high` matches every required and no
-    forbidden pattern; None if that takes too long.
+    """Return whether some string from `low` up to, but without, `high` matches every required and no forbidden pattern.
+    Return None if that takes too many steps.
     """
     patterns = (*required, *forbidden)
     size = sum(len(pattern.tokens) for pattern in patterns) + len(low) + len(high or "")
@@ -84,7 +83,7 @@ def _read(bound: str, state: int, character: str) -> int:
 
 
 def _characters(named: set[str]) -> list[str]:
-    """Return these characters, and one of each range between two of them."""
+    """Return the named characters, and one character of each range between two of them."""
     found: list[str] = []
     free = 0
     for character in [*sorted(named), None]:
@@ -98,16 +97,16 @@ def _characters(named: set[str]) -> list[str]:
 
 
 def _step(state: int, moving: int, runs: int) -> int:
-    """Return the states after a character, given those of the tokens that move on with it, and
-    those of `%`.
-    """
+    """Return the states after a character. `moving` are the states whose token accepts it, `runs` those of `%`."""
     after = (state & moving) << 1 | state & runs
     # `%` are never adjacent, so one step over them is enough.
     return after | (after & runs) << 1
 
 
 class _Machine:
-    """A pattern as an automaton: bit i of a state is set if the tokens before i can have matched what was read."""
+    """A pattern as an automaton. Bit i of a state is set if the tokens before i can match the characters read
+    so far.
+    """
 
     def __init__(self, pattern: Pattern) -> None:
         self.runs = self._ones = 0

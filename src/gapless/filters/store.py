@@ -1,4 +1,4 @@
-"""Stores conjunctions in segments while there are some thousands, and in pages beyond.
+"""Stores the conjunctions of an index in segments, and in pages if there are very many.
 
 A segment needs only Python, accepts all conjunctions, and is faster where it is short; pages
 (`pages`) need numpy, and accept what their columns support. Without numpy all stay in segments.
@@ -32,15 +32,14 @@ if TYPE_CHECKING:
     from gapless.filters.pages import Pages
 
 PAGED_MIN = 32_768
-"""Number of conjunctions from which on pages are worthwhile: as many as one segment has."""
+"""The number of conjunctions from which pages are used: as many as one segment holds."""
 
 SPARE = 3
-"""Pages are created for this multiple of the conjunctions: with a third of each page empty, they
-are full when these have doubled.
-"""
+"""The multiple of the current number of conjunctions for which pages are created. With a third of each page empty, they
+are full when the number has doubled."""
 
 COLUMNS_MAX = 32
-"""Maximum number of attributes in pages: those with most constraints."""
+"""The maximum number of attributes in pages. Those with the most constraints are chosen."""
 
 ROWS_MAX = 4096
 """Maximum number of rows of all columns. Each costs a bit for each slot."""
@@ -52,39 +51,39 @@ SAMPLE_MAX = 2048
 """Number of conjunctions from which columns are created."""
 
 LOOKED_AT = 256
-"""Conjunctions that one step examines."""
+"""The number of conjunctions that one step examines."""
 
 TO_PAGES, TO_SEGMENTS = 1, 4
-"""The cost of adding a conjunction to pages."""
+"""The cost of moving a conjunction to pages, or back to segments."""
 
 MOVED = 16
-"""The budget of one step for moving: about a millisecond."""
+"""The budget of one step for moving, which is about a millisecond."""
 
 EVENTS_PER_STEP = 16
-"""Events per step, which takes longer than matching these if nothing is in pages yet."""
+"""The number of events per step. A step takes longer than matching them if nothing is in pages yet."""
 
 MANY = 100_000
-"""With this number in segments, and for each multiple of it, there is another step per number of events."""
+"""For each multiple of this number of conjunctions in segments, one more step is taken per EVENTS_PER_STEP events."""
 
 WAITING_MAX = 1024
-"""Conjunctions in segments that move to pages together, if there is room."""
+"""The number of conjunctions in segments from which they move to pages together, if there is room."""
 
 
 class Store:
-    """All conjunctions that are not found through rare values."""
+    """All conjunctions of an index that are not found through rare values."""
 
     def __init__(self) -> None:
         self._segments = Segments()
         self._pages: list[Pages] = []
-        """Two while conjunctions of the first move to the second."""
+        """The pages in use. There are two while conjunctions move from the first to the second."""
         self._newest: Pages | None = None
         """The pages to which conjunctions are added."""
         self._made_for = 0
-        """The number of conjunctions when pages were last created, and of those that stayed in segments."""
+        """The number of conjunctions when pages were last created, plus those that stayed in segments."""
         self._left = 0
         self._task: Iterator[None] | None = None
         self._matched = 0
-        """Events since the last step."""
+        """The number of events matched since the last step."""
 
     def add(self, member: Member) -> None:
         self._segments.add(member)
@@ -95,7 +94,7 @@ class Store:
         self._segments.step()
 
     def match(self, attributes: Attributes) -> list[int]:
-        """Return the orders of the filters that match the event."""
+        """Return the order numbers of the filters that an event matches."""
         found = self._segments.match(attributes)
         for pages in self._pages:
             found += pages.match(attributes)
@@ -103,14 +102,14 @@ class Store:
         return found
 
     def match_many(self, batch: Sequence[Attributes], found: list[list[int]]) -> None:
-        """Append the orders of the matching filters to each event's list."""
+        """Append the order numbers of the matching filters to each event's list."""
         self._segments.match_many(batch, found)
         for pages in self._pages:
             pages.match_many(batch, found)
         self._move(len(batch))
 
     def _enter(self, member: Member) -> int:
-        """Add a moving conjunction to the newest pages, if they take it; return the cost."""
+        """Move a conjunction to the newest pages, or to segments if these do not accept it. Return the cost."""
         if self._newest is not None and self._newest.takes(member):
             self._newest.add(member)
             return TO_PAGES
@@ -124,7 +123,7 @@ class Store:
                 return
         self._segments.remove(member)
 
-    # Step by step.
+    # ---- steps --------------------------------------------------------------------------------------------
 
     def _move(self, matched: int) -> None:
         """Take the steps that are due after this number of events."""
@@ -174,7 +173,7 @@ class Store:
         self._left = self._segments.living_count
 
     def _fill_pages(self) -> Iterator[None]:
-        """Move all that fit from segments to the newest pages."""
+        """Move all conjunctions that fit from segments to the newest pages."""
         for segment in self._segments.all:
             yield from self._leave(segment)
         while self._segments.is_draining:
@@ -183,14 +182,14 @@ class Store:
         self._left = self._segments.living_count
 
     def _give_up_pages(self) -> Iterator[None]:
-        """Move all back to segments."""
+        """Move all conjunctions back to segments."""
         self._newest = None
         self._left = 0
         for pages in list(self._pages):
             yield from self._empty(pages)
 
     def _empty(self, pages: Pages) -> Iterator[None]:
-        """Move all members of these pages."""
+        """Move all conjunctions out of these pages."""
         moved = 0
         for number, member in enumerate(pages.members):
             if member is not None:
@@ -203,7 +202,7 @@ class Store:
         self._pages.remove(pages)
 
     def _leave(self, segment: Segment) -> Iterator[None]:
-        """Move the members of a segment to the newest pages, except those that do not fit."""
+        """Move the conjunctions of a segment to the newest pages, except those that do not fit."""
         assert self._newest is not None
         moved = 0
         for number, member in enumerate(segment.members):
@@ -215,7 +214,7 @@ class Store:
                 yield
 
     def _columns(self) -> Generator[None, None, list[PageColumn]]:
-        """Return columns for a sample of all conjunctions, the most constrained attributes first."""
+        """Return columns for a sample of all conjunctions, for the attributes with the most constraints."""
         from gapless.filters.page_column import PageColumn
 
         kept: list[Sequence[Member | None]] = [segment.members for segment in self._segments.all]

@@ -1,4 +1,4 @@
-"""Matches long strings against many patterns in steps, before an event is matched.
+"""Tests long strings against many patterns in steps, before an event is matched.
 
 One pattern on a string of 64 KiB takes less than 0.1 s, but a thousand patterns take a thousand
 times as long, and a match cannot be interrupted. So a caller that must not block asks repeatedly
@@ -18,30 +18,29 @@ from gapless.filters.work import OutOfWork
 T = TypeVar("T")
 
 LONG = 1024
-"""The length of strings from which on results are cached."""
+"""The length of a string from which results are cached."""
 
 TEXTS_MAX = 256
-"""Number of strings whose results are cached: 16 MiB, if all have the maximum length."""
+"""The number of strings whose results are cached; they take 16 MiB if all have the maximum length."""
 
 STEPS = 6_000_000
-"""The allowance of one call: some milliseconds. A step is a character of a string, times the cost
-of a pattern.
-"""
+"""The number of steps of one call, which take some milliseconds. A step is a character of a string, times the cost of a
+pattern."""
 
 
 class StringPrecomputation:
-    """The results of one index for long strings."""
+    """The results of one index's patterns for long strings."""
 
     __slots__ = ("_known", "_left")
 
     def __init__(self) -> None:
         self._known: dict[str, dict[int, bool]] = {}
-        """By string and number of the pattern."""
+        """For each string, the results by number of the pattern."""
         self._left: int | None = None
         """The remaining steps; None during a match without precomputation."""
 
     def match(self, question: Callable[[], T]) -> T:
-        """Answer the question with known results and, for others, at once."""
+        """Call `question`, which uses known results and computes the others at once."""
         global _at_work
         before, _at_work = _at_work, self
         try:
@@ -50,8 +49,8 @@ class StringPrecomputation:
             _at_work = before
 
     def look_ahead(self, question: Callable[[], object]) -> int:
-        """Take an allowance of steps, or the steps of one pattern; return how many were taken, 0 if
-        all results are known.
+        """Compute further results with an allowance of steps, or those of one pattern. Return the number of steps
+        taken, or 0 if all results are known.
         """
         self._left = STEPS
         try:
@@ -65,7 +64,7 @@ class StringPrecomputation:
         return 0
 
     def ask(self, number: int, cost: int, text: str, look: Callable[[str], bool]) -> bool:
-        """Return whether the pattern, with this cost per character, matches the string."""
+        """Return whether the string matches a pattern with this number and cost per character."""
         known = self._known.get(text)
         found = None if known is None else known.get(number)
         if found is not None:
@@ -84,5 +83,5 @@ _at_work: StringPrecomputation | None = None
 
 
 def ask(number: int, cost: int, text: str, look: Callable[[str], bool]) -> bool:
-    """Return the same for the index in use."""
+    """Return whether the string matches a pattern, using the results of the index in use."""
     return look(text) if _at_work is None else _at_work.ask(number, cost, text, look)

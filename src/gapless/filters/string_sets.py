@@ -1,4 +1,4 @@
-"""Sets of strings: finitely many, or all but finitely many of those in a range that match some patterns and not others.
+"""Sets of strings: finite ones, or ranges restricted by patterns, without finitely many strings.
 
     values, complement=False       exactly these
     values, complement=True        every string from `low` up to, but without, `high` that matches each of `likes`, none
@@ -32,12 +32,12 @@ PATTERNS_MAX = 12
 
 _WILDCARDS = {ANY_RUN, ANY_ONE}
 NEXT = "\0"
-"""A string followed by it is the least string above."""
+"""The character that turns a string into the least string above it."""
 Bounds = tuple[str, str | None]
 
 
 class StringSet(msgspec.Struct, frozen=True, gc=False):
-    """A set of strings, as above. Order is irrelevant: values are only looked up, patterns are sorted."""
+    """A set of strings in the form described above."""
 
     values: frozenset[str] = frozenset()
     complement: bool = False
@@ -45,17 +45,16 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
     unlikes: tuple[Pattern, ...] = ()
     low: str = ""
     high: str | None = None
-    """The end of the range; None if it has none."""
+    """The end of the range (exclusive), or None if it has none."""
 
     @property
     def patterned(self) -> bool:
-        """Whether membership takes more than a lookup: there are patterns, or bounds."""
+        """Return whether testing membership takes more than a lookup, because there are patterns or bounds."""
         return bool(self.likes or self.unlikes or self.low) or self.high is not None
 
     @property
     def bounds(self) -> Bounds:
-        """Return a lower and an upper bound of the strings in an infinite set: its range, narrowed by the prefixes of
-        its patterns.
+        """Return bounds of the strings in an infinite set: its range, narrowed by the prefixes of its patterns.
 
         A forbidden prefix moves a bound that begins with it.
         """
@@ -77,7 +76,7 @@ class StringSet(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def weight(self) -> int:
-        """Return the steps to examine all of it."""
+        """Return the number of steps that examining the whole set takes."""
         weight = len(self.values) + (len(self.low) + len(self.high or "")) // 32
         for pattern in self.likes + self.unlikes:
             weight += 4 + len(pattern.tokens) // 32
@@ -97,7 +96,7 @@ def all_but(values: frozenset[str]) -> StringSet:
 
 
 def compared(symbol: str, constant: str) -> StringSet:
-    """Return the strings x for which `x symbol constant` is true."""
+    """Return the set of strings x for which `x symbol constant` is true."""
     one = frozenset((constant,))
     match symbol:
         case "=":
@@ -112,7 +111,7 @@ def compared(symbol: str, constant: str) -> StringSet:
 
 
 def _between(low: str, high: str | None) -> StringSet:
-    """Return the strings of a range without patterns."""
+    """Return the set of all strings in a range."""
     if high is None:
         return StringSet(complement=True, low=low) if low else EVERY_STRING
     if not high.startswith(low) or high[len(low) :].strip(NEXT):
@@ -121,7 +120,7 @@ def _between(low: str, high: str | None) -> StringSet:
 
 
 def _after_all(head: str) -> str | None:
-    """Return the least string above all with this prefix; None if there is none."""
+    """Return the least string above all strings with this prefix, or None if there is none."""
     kept = head.rstrip(chr(maxunicode))
     return kept[:-1] + chr(ord(kept[-1]) + 1) if kept else None
 
@@ -136,7 +135,7 @@ def _ends_later(a: str | None, b: str | None) -> bool:
 
 
 def like(pattern: Pattern, wanted: bool) -> StringSet:
-    """Return the strings that the pattern matches, or those that it does not match."""
+    """Return the set of strings that match the pattern, or of those that do not match it."""
     literal = pattern.literal
     if literal is not None:
         return StringSet(frozenset((literal,)), complement=not wanted)
@@ -174,7 +173,7 @@ def _finite(values: frozenset[str]) -> StringSet:
 
 
 def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
-    """Return the union if it is a set of this form, else None."""
+    """Return the union, or None if it cannot be written in this form."""
     work.spend(a.weight + b.weight)
     if a.patterned or b.patterned:
         for wide, narrow in ((a, b), (b, a)):
@@ -191,7 +190,7 @@ def union(a: StringSet, b: StringSet, work: Work) -> StringSet | None:
 
 
 def _joined_ranges(a: StringSet, b: StringSet) -> StringSet | None:
-    """Return the union of two ranges that overlap, touch, or have finitely many strings between them."""
+    """Return the union of two ranges that overlap, touch, or have finitely many strings between them; else None."""
     if not (a.complement and b.complement) or a.values or b.values or a.likes + a.unlikes + b.likes + b.unlikes:
         return None
     first, second = (a, b) if a.low <= b.low else (b, a)
@@ -203,7 +202,7 @@ def _joined_ranges(a: StringSet, b: StringSet) -> StringSet | None:
 
 
 def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
-    """Return sets that together contain the strings of a that are not in b: each violates one rule of b."""
+    """Return sets that together contain the strings of `a` that are not in `b`. Each violates one rule of `b`."""
     if not b.complement:
         parts = [intersection(a, all_but(b.values), work)]
     else:
@@ -216,7 +215,7 @@ def difference(a: StringSet, b: StringSet, work: Work) -> list[StringSet]:
 
 
 def is_empty(strings: StringSet, work: Work) -> bool:
-    """Return whether the set is certainly empty."""
+    """Return whether it is certain that the set is empty."""
     if not strings.complement:
         return not strings.values
     low, high = strings.bounds
@@ -231,7 +230,7 @@ def is_empty(strings: StringSet, work: Work) -> bool:
 
 
 def includes(a: StringSet, b: StringSet, work: Work) -> bool:
-    """Return whether every string of b is certainly in a."""
+    """Return whether it is certain that every string of `b` is in `a`."""
     if not a.patterned and not b.patterned:
         return _plainly_includes(a, b, work)
     if not b.complement:
@@ -259,7 +258,7 @@ def includes(a: StringSet, b: StringSet, work: Work) -> bool:
 
 
 def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
-    """Implement `includes` for sets without patterns: only the smaller set of strings is examined."""
+    """Return `includes` for sets without patterns, examining only the smaller set of values."""
     work.spend(1 + min(len(a.values), len(b.values)))
     if a.complement and b.complement:
         return a.values <= b.values
@@ -269,15 +268,15 @@ def _plainly_includes(a: StringSet, b: StringSet, work: Work) -> bool:
 
 
 def disjoint(a: StringSet, b: StringSet, work: Work) -> bool:
-    """Return whether certainly no string is in both."""
+    """Return whether it is certain that no string is in both sets."""
     if not a.patterned and not b.patterned:
         return _plainly_includes(StringSet(b.values, not b.complement), a, work)
     return is_empty(intersection(a, b, work), work)
 
 
 def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], within: StringSet, work: Work) -> bool:
-    """Return whether certainly no string matches all required patterns and no forbidden one, is in
-    the range of a set, and not in its values. The patterns of the set are not asked.
+    """Return whether it is certain that no string in the range and outside the values of a set matches all required
+    patterns and no forbidden one. The set's own patterns are ignored.
     """
     required = required[: PATTERNS_MAX - min(len(forbidden), PATTERNS_MAX // 2)]
     forbidden = forbidden[: PATTERNS_MAX - len(required)]
@@ -291,7 +290,7 @@ def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], within:
         if is_covered or not has_range:
             return is_covered
     if not required and not has_range and all(set(pattern.tokens) - _WILDCARDS for pattern in forbidden):
-        # A long string of a character that occurs in none of them.
+        # A long string of a character that occurs in none of the patterns.
         return False
     if any(pattern in required for pattern in forbidden) or (required and _clash(required, work)):
         return True
@@ -302,15 +301,13 @@ def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], within:
 
 
 def _is_prefix_of_one(pattern: Pattern, required: tuple[Pattern, ...]) -> bool:
-    """Return whether the pattern is a prefix, and a required one begins with it, so that it always
-    matches.
-    """
+    """Return whether the pattern is a prefix with which a required one begins, so that it always matches."""
     prefix = _prefix(pattern)
     return prefix is not None and any(other.tokens[: len(prefix)] == prefix for other in required)
 
 
 def _matches_range(pattern: Pattern, low: str, high: str | None) -> bool:
-    """Return whether the pattern is a prefix of all strings between the bounds."""
+    """Return whether all strings between the bounds have the pattern's prefix."""
     prefix = _prefix(pattern)
     if prefix is None:
         return False
@@ -325,15 +322,13 @@ def _misses_range(pattern: Pattern, low: str, high: str | None) -> bool:
 
 
 def _prefix(pattern: Pattern) -> tuple[str, ...] | None:
-    """Return the characters before the only wildcard, a `%` at the end; None for any other pattern."""
+    """Return the characters before the only wildcard if that is a `%` at the end. Return None for any other pattern."""
     *head, last = pattern.tokens
     return tuple(head) if last == ANY_RUN and ANY_RUN not in head and ANY_ONE not in head else None
 
 
 def _clash(required: tuple[Pattern, ...], work: Work) -> bool:
-    """Return whether two patterns require different characters at the same position, counted from
-    the start.
-    """
+    """Return whether two patterns require different characters at the same position from the start."""
     *heads, longest = sorted((pattern.pieces[0] for pattern in required), key=len)
     for head in heads:
         work.spend(len(head))
@@ -343,7 +338,7 @@ def _clash(required: tuple[Pattern, ...], work: Work) -> bool:
 
 
 def _matching(texts: frozenset[str], strings: StringSet, work: Work) -> frozenset[str]:
-    """Return those of the texts that are in the range and match the patterns."""
+    """Return the texts that are in the range and match the patterns."""
     if strings.low or strings.high is not None:
         work.spend(strings.weight + len(texts))
         texts = frozenset(text for text in texts if text >= strings.low and not _ends_before(strings.high, text))

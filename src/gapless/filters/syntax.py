@@ -1,4 +1,4 @@
-"""The parsed form of a filter: one tree for evaluation, covering, the index and Spark columns.
+"""The syntax tree of filters, used for evaluation, covering, the index and Spark columns.
 
 There are two families of frozen nodes. An *expression* has a value (a string, a number, a boolean, or null); a
 *condition* is true, false or unknown. The parser expands the shorthands that SQL defines, exactly, in three-valued
@@ -27,11 +27,11 @@ Value = str | int | float | bool
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
-    """Any part of a parsed filter."""
+    """Base class of all nodes of a syntax tree."""
 
 
 class Literal(Node, frozen=True, gc=False):
-    """A constant: string, 64-bit integer, finite float or boolean."""
+    """A constant: a string, a 64-bit integer, a finite float or a boolean."""
 
     value: Value
 
@@ -43,7 +43,7 @@ class Attribute(Node, frozen=True, gc=False):
 
 
 class Negate(Node, frozen=True, gc=False):
-    """Unary minus."""
+    """The negation of a number."""
 
     operand: Expression
 
@@ -63,7 +63,7 @@ class Constant(Node, frozen=True, gc=False):
 
 
 class Truth(Node, frozen=True, gc=False):
-    """A boolean attribute as a condition: the same as `attribute = TRUE`."""
+    """A boolean attribute as a condition, which is equivalent to `attribute = TRUE`."""
 
     attribute: Attribute
 
@@ -77,39 +77,39 @@ class Comparison(Node, frozen=True, gc=False):
 
 
 class In(Node, frozen=True, gc=False):
-    """The operand equals one of the values, which are all strings or all numbers."""
+    """The condition that the operand equals one of the values, which are all strings or all numbers."""
 
     operand: Expression
     values: tuple[Value, ...]
 
 
 class Like(Node, frozen=True, gc=False):
-    """The attribute is a string that the pattern matches as a whole."""
+    """The condition that the attribute is a string which matches the pattern as a whole."""
 
     attribute: Attribute
     pattern: Pattern
 
 
 class IsNull(Node, frozen=True, gc=False):
-    """The event has no such attribute. Never unknown."""
+    """The condition that the event has no such attribute. It is never unknown."""
 
     attribute: Attribute
 
 
 class Not(Node, frozen=True, gc=False):
-    """Swaps true and false; unknown stays unknown."""
+    """The negation of a condition: swaps true and false, and leaves unknown."""
 
     condition: Condition
 
 
 class And(Node, frozen=True, gc=False):
-    """False if one is false, else unknown if one is unknown, else true."""
+    """A conjunction: false if one condition is false, else unknown if one is unknown, else true."""
 
     conditions: tuple[Condition, ...]
 
 
 class Or(Node, frozen=True, gc=False):
-    """True if one is true, else unknown if one is unknown, else false."""
+    """A disjunction: true if one condition is true, else unknown if one is unknown, else false."""
 
     conditions: tuple[Condition, ...]
 
@@ -118,10 +118,11 @@ Expression = Literal | Attribute | Negate | Arithmetic
 Condition = Constant | Truth | Comparison | In | Like | IsNull | Not | And | Or
 
 OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""NOT (a op b) is a OPPOSITE[op] b: both are unknown in the same cases."""
+"""The opposite of each operator: NOT (a op b) is equivalent to a OPPOSITE[op] b, because both are unknown in the same
+cases."""
 
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-"""a op b is b MIRRORED[op] a."""
+"""The operator with its sides swapped: a op b is equivalent to b MIRRORED[op] a."""
 
 
 def attributes_of(node: Expression | Condition) -> Iterator[str]:

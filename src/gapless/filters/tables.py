@@ -1,4 +1,4 @@
-"""Filters on tables of events: of the columns, only those are decoded that a filter mentions."""
+"""Applies filters to tables of events, decoding only the columns that a filter mentions."""
 
 from collections.abc import Collection, Sequence
 from functools import reduce
@@ -13,18 +13,18 @@ __all__ = ["Condition", "is_covered", "matching"]
 
 
 class Condition(Protocol):
-    """A filter, or something else that tests attributes."""
+    """A filter, or another object that tests attributes."""
 
     @property
     def test(self) -> Test: ...
 
     @property
     def names(self) -> Collection[str]:
-        """The attributes that the test reads."""
+        """Return the attributes that the test reads."""
 
 
 def is_covered(table: EventTable, conditions: Sequence[Condition]) -> bool:
-    """Return whether each event meets one of the conditions."""
+    """Return whether each event meets at least one of the conditions."""
     names: Collection[str] = (
         conditions[0].names
         if len(conditions) == 1
@@ -35,7 +35,7 @@ def is_covered(table: EventTable, conditions: Sequence[Condition]) -> bool:
 
 
 def matching(events: EventRun, condition: Condition) -> EventRun | None:
-    """Return the events that match; None if there are none."""
+    """Return the events that match, or None if there are none."""
     rows, places = events.table.project(condition.names)
     test = condition.test
     matches = list(map(test, rows))

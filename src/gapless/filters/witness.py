@@ -1,5 +1,4 @@
-"""Constructs an event that a filter matches from its normal form: every filter that covers this one
-matches it, too.
+"""Constructs an event that matches a filter from its normal form. All filters that cover this one match the event, too.
 
 So the candidates for covering a filter are found like the filters that match an event, without
 comparing pairs. Each constraint of the first conjunction gets one of its allowed states. Opaque
@@ -20,11 +19,11 @@ from gapless.filters.string_sets import StringSet
 from gapless.filters.syntax import Value
 
 SPARE = ("", "~", "~~")
-"""Strings that few filters contain."""
+"""Strings that few filters contain, to be tried as values."""
 
 
 def find_witness(disjunction: Disjunction, test: Test) -> Attributes | None:
-    """Return the attributes of some event that passes the test of the filter; None if none was found."""
+    """Return the attributes of an event that passes the filter's test, or None if none was found."""
     if not disjunction:
         return None
     found: dict[str, Value] = {}

@@ -1,4 +1,4 @@
-"""Bounds the work of a question about filters, counted in steps, not in time.
+"""Bounds the work that a question about filters takes, counted in steps instead of time.
 
 A step examines one thing: a condition, an interval, a string of a set, a token of an automaton's
 pattern. Each takes well below a microsecond. The caller supplies an allowance. Every function
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 
 class OutOfWork(Exception):  # noqa: N818 - no error: it is caught where the allowance was given
-    """The allowance is used up."""
+    """Raised when an allowance is used up."""
 
 
 class Work:
@@ -23,7 +23,7 @@ class Work:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Spend steps on what comes next; raise `OutOfWork` if they exceed the rest."""
+        """Subtract steps from the allowance. Raise `OutOfWork` if it does not have that many left."""
         self.left -= steps
         if self.left < 0:
             raise OutOfWork

@@ -14,7 +14,6 @@ __all__ = ["post_ack"]
 
 
 async def post_ack(request: Request) -> Response:
-    """`POST /durable/NAME/ack`."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):

@@ -1,4 +1,4 @@
-"""The ASGI application: the routes, and the handlers of errors.
+"""The ASGI application of a broker: its routes, and the handlers of errors.
 
 | path | | right |
 | --- | --- | --- |
@@ -51,7 +51,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def make_application(gateway: Gateway) -> ASGIApp:
-    """Return the application of one broker."""
+    """Return the ASGI application of one broker."""
     settings = gateway.settings
     routes: list[Route | WebSocketRoute | Mount] = [
         Route("/healthz", _health),

@@ -1,4 +1,4 @@
-"""The summary of one broker for the console: selected fields of its report, under stable names.
+"""Summarizes the status report of a broker for the console: selected fields, under stable names.
 
 Protocols report what they support, so every member can be missing; the console shows the existing ones.
 """
@@ -19,7 +19,7 @@ _OF_OVERVIEW = (
 
 
 def broker_summary(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the summary of a broker that answered."""
+    """Return the summary of a broker's report."""
     overview = report["overview"]
     summary: dict[str, Any] = {"name": report["broker"], "state": _state(report)}
     summary |= {key: report[key] for key in _OF_REPORT if key in report}

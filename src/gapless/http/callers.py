@@ -1,4 +1,4 @@
-"""Authenticates requests, and determines how the gateway acts for their users.
+"""Authenticates HTTP requests, and provides the credentials with which the gateway acts for their users.
 
 A request authenticates its user as every connection to a broker does: by a client certificate, or by a token in
 `Authorization: Bearer TOKEN`. There are no cookies, so a page of another site cannot act for a user with a token. A
@@ -26,41 +26,41 @@ UNKNOWN = "present a token of this network (Authorization: Bearer TOKEN), or a c
 
 
 class Caller(NamedTuple):
-    """The user of one request."""
+    """The authenticated user of one request."""
 
     identity: Identity | None
-    """The user; None in a network without security."""
+    """The identity of the user, or None in a network without security."""
     token: str
-    """The presented token, or empty."""
+    """The token in the request, or an empty string."""
     address: str
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """A key; requests with the same key can share a client."""
+        """A key that is equal for requests that can share a client."""
         if self.identity is None:
             return "", "", ""
         return self.identity.kind, self.identity.name, self.token
 
     @property
     def user(self) -> str:
-        """The name of the user; empty if the network has no users."""
+        """The name of the user, or an empty string in a network without users."""
         return self.identity.name if self.identity is not None and self.identity.kind == "user" else ""
 
 
 class Callers:
-    """Decides which users may send requests to one broker."""
+    """Authenticates the requests to one broker, and checks their users' permissions."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     @property
     def has_users(self) -> bool:
-        """Whether the network has users; otherwise everyone has all rights."""
+        """Whether the network has users. Otherwise every peer has all rights."""
         broker_security = self._broker.broker_security
         return broker_security is not None and broker_security.users is not None
 
     def identify(self, connection: HTTPConnection, token: str | None = None) -> Caller:
-        """Return the user of a request; raise a `ProblemError` if it is not authenticated."""
+        """Return the user of a request. Raise a `ProblemError` if it is not authenticated."""
         broker_security = self._broker.broker_security
         host, port = (connection.client or ("?", 0))[:2]
         address = f"{host}:{port}"
@@ -77,7 +77,7 @@ class Callers:
         return Caller(found, shown, address)
 
     def require(self, connection: HTTPConnection, right: str, what: str) -> Caller:
-        """Return the user of a request if it has this right; raise a `ProblemError` otherwise."""
+        """Return the user of a request. Raise a `ProblemError` if the user does not have this right."""
         caller = self.identify(connection)
         if self.has_right(caller, right):
             return caller
@@ -87,7 +87,7 @@ class Callers:
         raise ProblemError("denied", reason, right=right)
 
     def has_right(self, caller: Caller, right: str) -> bool:
-        """Return whether a user has a right: `status` or `operate`."""
+        """Return whether a user has the right `status` or `operate`."""
         broker_security = self._broker.broker_security
         return caller.identity is None or (broker_security is not None and broker_security.may(caller.identity, right))
 
@@ -105,7 +105,7 @@ class Callers:
         }
 
     def user(self, caller: Caller) -> User | None:
-        """Return the user's entry in the users' file; None if the network has no users."""
+        """Return the user's entry in the users' file, or None if the network has no users."""
         broker_security = self._broker.broker_security
         return None if broker_security is None or not caller.user else broker_security.user(caller.user)
 
@@ -141,6 +141,6 @@ class Callers:
 
 
 def bearer_token(connection: HTTPConnection) -> str:
-    """Return the token in the `Authorization` header; empty if there is none."""
+    """Return the token in the `Authorization` header, or an empty string."""
     scheme, _, shown = connection.headers.get("authorization", "").partition(" ")
     return shown.strip() if scheme.lower() == "bearer" else ""

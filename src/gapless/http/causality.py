@@ -1,4 +1,4 @@
-"""The causes and effects of an event, as a graph, read from history with the rights of the requesting user.
+"""Builds a graph of the causes and effects of an event, from the history that the requesting user may read.
 
 Edges are those that publishers recorded (`gapless.causes`): an effect names the positions of its direct causes. Causes
 are read at these positions. Effects are found by the filter `causes LIKE '%POSITION%'`, in several reads for a
@@ -27,7 +27,7 @@ __all__ = ["get_graph"]
 NODES_MAX = 60
 GENERATIONS_MAX = 6
 PATTERNS_MAX = 1_000
-"""The maximum number of characters of all patterns in one read."""
+"""The maximum length in characters of all patterns in one read."""
 READ_MAX = 2_000
 """The maximum number of events examined in one read of effects."""
 
@@ -53,10 +53,10 @@ class _Graph:
     def __init__(self, client: Client, within: str) -> None:
         self._client = client
         self._within = within
-        """The filter of events that the user may read."""
+        """The filter of the events that the user may read."""
         self._events: dict[Position, Event] = {}
         self._missing: dict[Position, None] = {}
-        """Causes that are no longer in history, or that the user may not read."""
+        """Positions of causes that are no longer in history, or that the user may not read."""
         self._is_cut = False
 
     async def find(self, position: Position) -> None:
@@ -138,7 +138,7 @@ class _Graph:
         return found
 
     def document(self, position: Position) -> dict[str, Any]:
-        """Return nodes and edges; an edge leads from a cause to its effect."""
+        """Return the nodes and the edges of the graph as a document. An edge leads from a cause to its effect."""
         known = {*self._events, *self._missing}
         edges = [
             {"from": str(cause), "to": str(place)}
@@ -152,7 +152,7 @@ class _Graph:
 
 
 def _batched(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Yield the events in groups that fit into one filter."""
+    """Yield the events in groups whose patterns fit into one filter."""
     group: list[Event] = []
     size = 0
     for event in events:

@@ -1,4 +1,4 @@
-"""Clients that the gateway connects for its users: one for each stream, and a shared one for each user.
+"""Manages the clients that the gateway connects for its users: one for each stream, and a shared one for each user.
 
 Subscriptions of one client share a window, so a stream gets its own client: a slow reader lags alone. Publications and
 requests about durable subscriptions share a client, because connecting and advertising take several round trips. A
@@ -28,17 +28,17 @@ STREAMS_MAX = 500
 """The maximum number of simultaneous streams of events, including WebSockets and durable subscriptions."""
 CONNECT_S = 5.0
 CONNECTING_MAX = 16
-"""The maximum number of clients that connect at a time. With hundreds at once, all would take longer than
+"""The maximum number of clients that connect at a time. If hundreds connected at once, each would take longer than
 `CONNECT_S`."""
 
 
 class SharedClient:
-    """The client that requests of one user share."""
+    """A client that several requests of one user share."""
 
     def __init__(self, client: Client, publishable: str, steps: StepMeter) -> None:
         self.client = client
         self.publishable = publishable
-        """Filters that bound what the user may publish."""
+        """A filter that matches all events that the user may publish."""
         self.users = 0
         self.used = time.monotonic()
         self._steps = steps
@@ -47,17 +47,17 @@ class SharedClient:
         self._next: asyncio.Task[Position] | None = None
 
     async def advertise(self) -> None:
-        """Advertise everything that the user may publish, once."""
+        """Advertise all events that the user may publish, unless that was done before."""
         if self._advertising is None or (self._advertising.done() and self._advertising.exception()):
             self._advertising = self._steps.start(_advertise(self.client, self.publishable), "advertise")
         await asyncio.shield(self._advertising)
 
     async def position(self) -> Position:
-        """Return a position after everything confirmed before the call. Simultaneous calls share a request."""
+        """Return a position after all events confirmed before the call. Simultaneous calls share a request."""
         if self._asking is None or self._asking.done():
             self._asking = self._steps.start(self.client.position(), "position")
             return await asyncio.shield(self._asking)
-        if self._next is None or self._next.done():  # the one in progress may have begun before the publication
+        if self._next is None or self._next.done():  # the request in progress may have begun before the publication
             self._next = self._steps.start(self._after(self._asking), "position")
         return await asyncio.shield(self._next)
 
@@ -68,7 +68,7 @@ class SharedClient:
 
 
 class Clients:
-    """The clients of one broker's gateway."""
+    """The clients that one broker's gateway has connected."""
 
     def __init__(self, broker: Broker, callers: Callers, steps: StepMeter) -> None:
         self._broker = broker
@@ -78,7 +78,7 @@ class Clients:
         self._opening: dict[tuple[str, str, str], asyncio.Task[SharedClient]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._grants: dict[int, str] = {}
-        """By client: its token, which is valid in this process alone."""
+        """The token of each client that has one that is valid only in this process."""
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self.streams = 0
 
@@ -94,7 +94,7 @@ class Clients:
             self.close_stream(client)
 
     async def open_stream(self, caller: Caller) -> Client:
-        """Return a client for one stream; `close_stream` ends it."""
+        """Return a new client for one stream. `close_stream` closes it."""
         if self.streams >= STREAMS_MAX:
             raise ProblemError(
                 "too-many", f"the gateway of this broker serves {STREAMS_MAX} streams; use another broker's",
@@ -139,7 +139,7 @@ class Clients:
 
     @asynccontextmanager
     async def shared(self, caller: Caller) -> AsyncIterator[SharedClient]:
-        """Return the client that requests of this user share. If the user's permissions changed, it is replaced."""
+        """Yield the client that requests of this user share. It is replaced if the user's permissions have changed."""
         shared = await self._find(caller)
         shared.users += 1
         try:
@@ -154,7 +154,7 @@ class Clients:
 
     @asynccontextmanager
     async def publisher(self, caller: Caller) -> AsyncIterator[SharedClient]:
-        """Return the shared client, after it has advertised everything that the user may publish."""
+        """Yield the shared client of a user after it has advertised all events that the user may publish."""
         if self._callers.publishable(caller) == "FALSE":
             raise DeniedError(f"user {caller.user!r} may not publish; nothing is allowed")
         async with self.shared(caller) as shared:
@@ -201,7 +201,7 @@ class Clients:
             self._close(shared.client)
 
     def tidy(self) -> None:
-        """Close unused shared clients."""
+        """Close shared clients that were not used for `IDLE_S`."""
         oldest = time.monotonic() - IDLE_S
         for key, shared in list(self._shared.items()):
             if not shared.users and shared.used < oldest:

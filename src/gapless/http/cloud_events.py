@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 over HTTP: binary, structured and batch mode.
+"""Converts between events and CloudEvents 1.0 over HTTP, in binary, structured and batch mode.
 
 Context attributes become attributes of the same name, so `type = 'com.example.order' AND source = '/shop'` is a filter.
 `data` is the payload. `id` and `source` together identify an event, so a retry with both is idempotent.
@@ -40,7 +40,7 @@ def binary_draft(headers: Mapping[str, str], body: bytes) -> Draft:
 
 
 def structured_draft(document: Mapping[str, msgspec.Raw]) -> Draft:
-    """Return the event of a JSON object in structured mode, or of one in a batch."""
+    """Return the event that a JSON object in structured mode or in a batch describes."""
     if len(document) > ATTRIBUTES_MAX:
         raise ProblemError("invalid-event", f"a CloudEvent has at most {ATTRIBUTES_MAX:,} attributes here")
     members = {name: bytes(value) for name, value in document.items() if bytes(value) != b"null"}
@@ -80,7 +80,8 @@ def _checked(attributes: dict[str, Any], payload: bytes) -> Draft:
 
 def cloud_event_of(event: Event, network: str) -> dict[str, Any]:
     """Return a delivered event as a CloudEvent in structured mode. An event that was not published as one gets the
-    required attributes: its id, its publisher as the source, and the type `gapless.event`."""
+    required attributes: its id, its publisher as the source, and the type `gapless.event`.
+    """
     document = event_document(event)
     named = {name.lower(): value for name, value in event.attributes.items() if _NAME.fullmatch(name.lower())}
     made: dict[str, Any] = {

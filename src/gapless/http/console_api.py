@@ -1,4 +1,4 @@
-"""The requests of the console: the user, the brokers, the log, filters, and ending a client's session."""
+"""Handles requests of the console about the user, the brokers, logs and filters, and ends clients' sessions."""
 
 import asyncio
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def _encoded(body: bytes) -> Response:
 
 
 async def get_me(request: Request) -> Response:
-    """Handle `GET /api/me`: the user and its rights."""
+    """Handle `GET /api/me`: return the user and its rights."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     config = gateway.broker.config
@@ -59,7 +59,7 @@ async def get_me(request: Request) -> Response:
 
 
 async def get_network(request: Request) -> Response:
-    """Handle `GET /api/network`: every broker, the tree, and the problems found."""
+    """Handle `GET /api/network`: return every broker, the tree, and the problems found."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
     return _encoded((await gateway.network.brokers()).encoded)
@@ -75,21 +75,21 @@ async def get_log(request: Request) -> Response:
 
 
 async def get_samples(request: Request) -> Response:
-    """Handle `GET /api/samples`: the recent history of each broker's figures, for plots."""
+    """Handle `GET /api/samples`: return the recent figures of each broker, for plots."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see how brokers are")
     return _encoded((await gateway.network.samples()).encoded)
 
 
 async def get_sessions(request: Request) -> Response:
-    """Handle `GET /api/sessions`: the clients of each broker, with their filters."""
+    """Handle `GET /api/sessions`: return the clients of each broker, with their filters."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
     return _encoded((await gateway.network.clients()).encoded)
 
 
 async def post_covers(request: Request) -> Response:
-    """Handle `POST /api/covers`: for each of these filters, another of them that covers it."""
+    """Handle `POST /api/covers`: return for each given filter another one that covers it."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
     asked = decoded(await read_body(request, SMALL_MAX), _Filters, "the body holds no filters")
@@ -97,7 +97,7 @@ async def post_covers(request: Request) -> Response:
 
 
 async def post_filter(request: Request) -> Response:
-    """Handle `POST /api/filter`: whether a filter can be parsed, and hints about possible mistakes."""
+    """Handle `POST /api/filter`: return whether a filter can be parsed, and hints about possible mistakes."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.identify(request)
     text = decoded(await read_body(request, SMALL_MAX), _Filter, "the body holds no filter").filter
@@ -109,7 +109,7 @@ async def post_filter(request: Request) -> Response:
 
 
 async def delete_client(request: Request) -> Response:
-    """Handle `DELETE /api/clients/NAME`: end the session of a client, at whichever broker it is.
+    """Handle `DELETE /api/clients/NAME`: end the session of a client at any broker.
 
     The broker that the operator asked logs the operator; it sends the request to the others in its own name.
     """

@@ -1,4 +1,4 @@
-"""The files of the console: one page, its style, and ES modules that browsers load as they are.
+"""Serves the files of the console: one page, its style sheet, and ES modules that browsers load unchanged.
 
 There is no build step. `gapless.js` is the JavaScript client of `clients/js`, the same that users get. Files are read
 once, and browsers revalidate their copies (`ETag`).
@@ -24,7 +24,7 @@ PAGE = "index.html"
 
 @cache
 def console_files() -> dict[str, tuple[bytes, str]]:
-    """Return every file by name, with its tag."""
+    """Return the contents and the ETag of every file by name."""
     package = resources.files("gapless.http") / "console"
     files = {each.name: each for each in package.iterdir() if each.name.rpartition(".")[2] in _TYPES}
     files.setdefault(_CLIENT, _client_of_the_checkout())
@@ -32,7 +32,7 @@ def console_files() -> dict[str, tuple[bytes, str]]:
 
 
 def _client_of_the_checkout() -> Traversable:
-    """The client where the project runs from its checkout; in a wheel it is next to the other files."""
+    """Return the JavaScript client in a source tree. In a wheel it is next to the other files."""
     return Path(__file__).parents[3] / "clients" / "js" / _CLIENT
 
 
@@ -42,12 +42,12 @@ def _read(file: Traversable) -> tuple[bytes, str]:
 
 
 async def get_page(request: Request) -> Response:
-    """Handle `GET /`: the console."""
+    """Handle `GET /`: return the console's page."""
     return _response(request, PAGE)
 
 
 async def get_file(request: Request) -> Response:
-    """Handle `GET /console/FILE`."""
+    """Handle `GET /console/FILE`: return a file of the console."""
     name = request.path_params["file"]
     if name == PAGE or name not in console_files():
         raise ProblemError("not-found", f"the console has no file {name[:80]!r}")

@@ -1,4 +1,4 @@
-"""`GET /api/watch`: the data of an open console, sent as it changes.
+"""Handles `GET /api/watch`: sends the data of an open console as it changes.
 
 The response is a stream of JSON lines: `{"topic": "network", "whole": {…}}` first, then `{"topic": "network", "change":
 {…}}` with a merge patch, or `problem` if there is no answer. Consoles with the same rights share the work
@@ -54,7 +54,7 @@ async def get_watch(request: Request) -> Response:
 
 
 def _key(topic: str, caller: Caller, broker: str) -> Hashable:
-    """Return the key; consoles with the same key share a feed."""
+    """Return the key of a topic's feed, which consoles with the same key share."""
     return topic, {"durables": caller.key, "log": broker}.get(topic)
 
 
@@ -67,7 +67,9 @@ async def _lines(
             gateway.feeds.watch(watcher, key, partial(make, topic))
         while not watcher.has_ended:
             lines = await watcher.take()
-            gateway.callers.require(request, "status", "see how brokers are")  # the user may have lost the right
+            gateway.callers.require(
+                request, "status", "see how brokers are"
+            )  # the user may have lost the right meanwhile
             yield lines
         yield _problem(ProblemError("unavailable", "the broker leaves; connect to another one"))
     except ProblemError as problem:
@@ -100,7 +102,7 @@ def _feed(gateway: Gateway, caller: Caller, broker: str, topic: str) -> Feed:
 
 
 class _Log:
-    """The last lines of one broker's log; each request asks for the lines that follow."""
+    """The recent log lines of one broker. Each query asks for the lines that follow."""
 
     def __init__(self, gateway: Gateway, broker: str) -> None:
         self._gateway = gateway
@@ -109,7 +111,7 @@ class _Log:
         self._lines: list[dict[str, Any]] = []
 
     async def ask(self) -> dict[str, Any]:
-        """Return the run of the broker, and its last lines."""
+        """Query the broker for further lines. Return its run and its last lines."""
         known = self._lines[-1]["number"] if self._lines else 0
         found = await self._gateway.network.log(self._broker, known)
         if known and found["run"] != self._run:

@@ -1,4 +1,4 @@
-"""Finds which of a network's subscription filters are covered by another one.
+"""Finds subscription filters that are covered by another one in the same network.
 
 Comparing two filters is fast, but all pairs of a list are compared. So each comparison is a separate turn of the event
 loop, and only the first `FILTERS_MAX` distinct filters are compared.
@@ -14,11 +14,11 @@ __all__ = ["find_covers"]
 
 FILTERS_MAX = 40
 TEXT_MAX = 2_000
-"""Longer filters are not compared."""
+"""The length in characters from which filters are not compared."""
 
 
 async def find_covers(texts: Iterable[str]) -> dict[str, str]:
-    """Return for each filter another one that covers it, if there is one."""
+    """Return, for each filter that is covered by another one, the other filter."""
     filters = await _parsed(texts)
     found: dict[str, str] = {}
     for text, own in filters.items():

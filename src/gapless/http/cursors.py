@@ -21,21 +21,21 @@ from gapless.positions import Position
 __all__ = ["PUBLISHERS_MAX", "Cursor"]
 
 PUBLISHERS_MAX = 500
-"""The maximum number of publishers beyond the position; a stream with more of them ends instead of losing its place."""
+"""The maximum number of publishers in a cursor. A stream with more of them ends instead of losing its place."""
 
 
 class Cursor:
-    """The place of one stream."""
+    """The place up to which one stream has sent events."""
 
     def __init__(self, position: Position, sent: dict[str, tuple[int, int]] | None = None) -> None:
         self.position = position
-        """The position up to which everything was sent."""
+        """The position up to which all events were sent."""
         self._sent = sent or {}
-        """By publisher: number and timestamp of the last event sent beyond the position."""
+        """For each publisher, the number and timestamp of the last event sent after the position."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the cursor with this text; a plain position is valid, too."""
+        """Return the cursor that the text denotes. The text of a position is valid, too."""
         place, _, rest = text.strip().partition("!")
         try:
             position = Position(place)
@@ -57,20 +57,20 @@ class Cursor:
 
     @property
     def publishers(self) -> int:
-        """Return how many publishers it lists."""
+        """Return the number of publishers in the cursor."""
         return len(self._sent)
 
     def covers(self, event: Event) -> bool:
-        """Return whether this event was sent."""
+        """Return whether the stream has sent this event."""
         last = self._sent.get(event.publisher)
         return event.position <= self.position or (last is not None and event.seq <= last[0])
 
     def send(self, event: Event) -> None:
-        """Note that this live event was sent."""
+        """Record that the stream has sent this live event."""
         self._sent[event.publisher] = (event.seq, event.stamp)
 
     def advance(self, position: Position) -> None:
-        """Note that everything up to this position was sent."""
+        """Record that the stream has sent all events up to this position."""
         if position <= self.position:
             return
         self.position = position
@@ -81,5 +81,5 @@ class Cursor:
 
 
 def _is_at(position: Position, name: str, last: tuple[int, int]) -> bool:
-    """Return whether the position is directly after this event."""
+    """Return whether the position is directly after the given event of a publisher."""
     return not position.is_network_wide and position.publisher == name and last[0] <= position.number

@@ -1,4 +1,4 @@
-"""Durable subscriptions over HTTP: a stream delivers, and other requests acknowledge.
+"""Delivers durable subscriptions over HTTP: a stream sends events, and other requests acknowledge them.
 
 A stream belongs to one broker's gateway, which keeps the unacknowledged deliveries. So acknowledgements must be sent to
 the same broker as the stream. When the stream ends, unacknowledged events are delivered again to the next stream, at
@@ -17,12 +17,13 @@ __all__ = ["AckRequest", "DurableStream", "DurableStreams"]
 
 IDS_MAX = 10_000
 UNACKED_MAX = 1_000
-"""The maximum number of unacknowledged deliveries of one stream; at this number it waits."""
+"""The maximum number of unacknowledged deliveries of one stream, at which it stops sending."""
 
 
 class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Acknowledges these events, or everything up to a position. Without a group, an event also acknowledges all
-    earlier ones. Can also return events with `nack`, to be redelivered after a delay."""
+    """A request that acknowledges events, acknowledges everything up to a position, or returns events with `nack` for
+    redelivery after a delay. Without a group, an event also acknowledges all earlier ones.
+    """
 
     ids: list[str] = []
     position: str = ""
@@ -31,7 +32,7 @@ class AckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DurableStream:
-    """The unacknowledged deliveries of one stream."""
+    """One stream of a durable subscription, with its unacknowledged deliveries."""
 
     def __init__(self, subscription: DurableSubscription, *, is_shared: bool) -> None:
         self._subscription = subscription
@@ -40,19 +41,19 @@ class DurableStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more events can be sent before an acknowledgement."""
+        """Return whether the stream has to wait for an acknowledgement before it sends more events."""
         return len(self._unacked) >= UNACKED_MAX
 
     def sent(self, event: DurableEvent) -> None:
-        """Note that this event is being sent."""
+        """Record that the stream is sending this event."""
         self._unacked[event.id] = event
 
     def holds(self, name: str) -> bool:
-        """Return whether this event waits for its acknowledgement here."""
+        """Return whether this event was sent by the stream and is not acknowledged."""
         return name in self._unacked
 
     async def ack(self, names: Sequence[str]) -> int:
-        """Acknowledge these events; return how many deliveries no longer wait."""
+        """Acknowledge these events. Return how many deliveries are acknowledged thereby."""
         chosen = [self._unacked[name] for name in names if name in self._unacked]
         before = len(self._unacked)
         if self._is_shared:
@@ -67,7 +68,7 @@ class DurableStream:
         return before - len(self._unacked)
 
     async def nack(self, names: Sequence[str], delay_s: float) -> int:
-        """Request redelivery of these events; return how many of them were unacknowledged."""
+        """Request redelivery of these events. Return how many of them were unacknowledged."""
         chosen = [self._unacked[name] for name in names if name in self._unacked]
         for event in chosen:
             await event.nack(delay_s=delay_s)
@@ -75,7 +76,7 @@ class DurableStream:
         return len(chosen)
 
     async def ack_until(self, position: Position) -> int:
-        """Acknowledge everything up to a position."""
+        """Acknowledge all events up to a position. Return how many deliveries are acknowledged thereby."""
         before = len(self._unacked)
         await self._subscription.ack(position)
         self._unacked = {name: event for name, event in self._unacked.items() if event.position > position}
@@ -89,7 +90,7 @@ class DurableStream:
 
 
 class DurableStreams:
-    """The streams of one gateway, by user and name. The members of a group have the same name."""
+    """The streams of one gateway, by user and by name of the subscription. The members of a group share a name."""
 
     def __init__(self) -> None:
         self._streams: dict[tuple[str, str], list[DurableStream]] = {}
@@ -107,7 +108,7 @@ class DurableStreams:
             self._streams.pop((user, name), None)
 
     async def ack(self, user: str, name: str, asked: AckRequest) -> int:
-        """Acknowledge, or request redelivery; return how many deliveries no longer wait."""
+        """Acknowledge or return the events of a request. Return how many deliveries are no longer pending."""
         streams = self._streams.get((user, name), [])
         if not streams:
             raise ProblemError(

@@ -1,4 +1,4 @@
-"""Administration of durable subscriptions: list, move, delete. The user's rights apply, as for every client."""
+"""Handles requests that list, move and delete durable subscriptions, with the rights of the user."""
 
 import msgspec
 from starlette.requests import Request
@@ -18,14 +18,12 @@ class _Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def get_durables(request: Request) -> Response:
-    """Handle `GET /durable`."""
     gateway: Gateway = request.app.state.gateway
     answer = await gateway.durables.of(gateway.callers.identify(request))
     return Response(answer.encoded, media_type="application/json")
 
 
 async def post_move(request: Request) -> Response:
-    """Handle `POST /durable/NAME/move`."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
@@ -38,7 +36,6 @@ async def post_move(request: Request) -> Response:
 
 
 async def delete_durable(request: Request) -> Response:
-    """Handle `DELETE /durable/NAME`."""
     gateway: Gateway = request.app.state.gateway
     async with gateway.clients.shared(gateway.callers.identify(request)) as shared:
         try:

@@ -1,4 +1,4 @@
-"""Caches the durable subscriptions that each user may see, for consoles that ask periodically."""
+"""Caches the durable subscriptions that each user may see, because consoles ask periodically."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["DurableLists"]
 
 
 class DurableLists:
-    """The lists of one gateway. Answers are shared between requests of the same user only."""
+    """The cached lists of one gateway. Only requests of the same user share a list."""
 
     def __init__(self, clients: Clients, steps: StepMeter) -> None:
         self._clients = clients
@@ -22,7 +22,7 @@ class DurableLists:
         self._answers: dict[tuple[str, str, str], SharedAnswer] = {}
 
     async def of(self, caller: Caller, fresh_s: float = FRESH_S) -> Document:
-        """Return the durable subscriptions."""
+        """Return the durable subscriptions that the user may see, at most `fresh_s` old."""
 
         async def ask() -> list[dict[str, Any]]:
             async with self._clients.shared(caller) as shared:
@@ -34,10 +34,10 @@ class DurableLists:
         return await self._answers[caller.key].get(fresh_s)
 
     def forget(self) -> None:
-        """Discard the cached lists after a change."""
+        """Discard the cached lists, because a durable subscription has changed."""
         self._answers.clear()
 
     def tidy(self) -> None:
-        """Drop unused answers."""
+        """Drop lists that were not used recently."""
         oldest = time.monotonic() - 2 * FRESH_S
         self._answers = {key: answer for key, answer in self._answers.items() if answer.asked_at > oldest}

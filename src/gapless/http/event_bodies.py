@@ -1,4 +1,4 @@
-"""The events in the body of a request: JSON, or CloudEvents 1.0 in any of its three modes.
+"""Decodes the events in the body of a request: JSON, or CloudEvents 1.0 in any of its three modes.
 
 A malicious body of 2 MiB can contain hundreds of thousands of tiny events, attributes or arrays, and decoding it at
 once would hold the event loop for a second. So the events of an array are counted before they are decoded, each has a
@@ -19,16 +19,16 @@ __all__ = ["EVENTS_MAX", "JSON_SIZE", "drafts_of"]
 
 EVENTS_MAX = 1_000
 JSON_SIZE = 4
-"""The maximum ratio between an event's JSON and the largest event: escapes and base64 are longer than bytes."""
+"""The maximum size of an event's JSON relative to the largest event: escapes and base64 are longer than bytes."""
 TURN_BYTES = 32 * 1024
-"""The number of bytes decoded in one turn of the event loop; at least one event."""
+"""The number of bytes decoded in one turn of the event loop, unless one event is larger."""
 
 
 _counts = {"left": 0}
 
 
 class _Counted(msgspec.Struct):
-    """Accepts any object and counts it; msgspec stops when this raises."""
+    """Counts the objects that msgspec decodes, and raises an error to stop it at the limit."""
 
     def __post_init__(self) -> None:
         _counts["left"] -= 1
@@ -37,7 +37,7 @@ class _Counted(msgspec.Struct):
 
 
 async def drafts_of(headers: Mapping[str, str], body: bytes, event_max: int) -> tuple[list[Draft], bool]:
-    """Return the events of a body, and whether the response must be an array."""
+    """Return the events in a body, and whether the response must be an array."""
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if is_binary(headers):
         return [binary_draft(headers, body)], False
@@ -84,7 +84,7 @@ async def _each(parts: list[bytes], read: Callable[[bytes], Draft], event_max: i
 
 
 def _parts(body: bytes, complaint: str) -> list[bytes]:
-    """Return the elements of a JSON array, if they are not too many."""
+    """Return the elements of a JSON array as bytes. Raise a `ProblemError` if there are too many."""
     _counts["left"] = EVENTS_MAX
     try:
         decoded(body, list[_Counted], complaint)

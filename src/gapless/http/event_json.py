@@ -1,4 +1,4 @@
-"""Events as JSON, in both directions.
+"""Converts events to JSON and back.
 
 An event has `attributes`, and its payload in one of three members: `data`, any JSON value, if the attribute
 `datacontenttype` says that the payload is JSON; `text`, if the payload is UTF-8; `data_base64` otherwise. A delivered
@@ -32,7 +32,7 @@ ID_MAX = 1_000
 
 
 class JsonEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An event in a publishing request."""
+    """An event in a request to publish."""
 
     attributes: dict[str, str | bool | int | float] = {}
     id: str = ""
@@ -45,17 +45,18 @@ class JsonEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """An event to be published."""
+    """An event that is to be published."""
 
     attributes: dict[str, Any]
     payload: bytes
     id: str = ""
-    """The client's identifier for the event, unique together with `source`; empty if a retry publishes it again."""
+    """The client's identifier for the event, unique together with `source`. If it is empty, a retry publishes the event
+    again."""
     source: str = ""
 
 
 def draft_of(event: JsonEvent) -> Draft:
-    """Return the event to be published; raise a `ProblemError` if the members contradict each other."""
+    """Return the event to publish. Raise a `ProblemError` if the members of the JSON object contradict each other."""
     parts = {"data": bytes(event.data) or None, "text": event.text, "data_base64": event.data_base64}
     given = [name for name, part in parts.items() if part is not None]
     if len(given) > 1:
@@ -83,14 +84,14 @@ def draft_of(event: JsonEvent) -> Draft:
 
 
 def checked_id(name: str) -> str:
-    """Return the client's identifier for an event; raise a `ProblemError` if it is too long for a filter."""
+    """Return an identifier of an event. Raise a `ProblemError` if it is too long for a filter."""
     if len(name) > ID_MAX:
         raise ProblemError("bad-request", f"an id has at most {ID_MAX:,} characters, but this one has {len(name):,}")
     return name
 
 
 def checked_utf8(data: bytes) -> bytes:
-    """Return the bytes of a JSON value; raise a `ProblemError` if they are not UTF-8, which msgspec does not check."""
+    """Return the bytes of a JSON value. Raise a `ProblemError` if they are not UTF-8, which msgspec does not check."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -101,7 +102,7 @@ def checked_utf8(data: bytes) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Return the bytes; raise a `ProblemError` if the text is not base64."""
+    """Return the decoded bytes. Raise a `ProblemError` if the text is not base64."""
     try:
         return b64decode(text, validate=True)
     except (Base64Error, ValueError):
@@ -119,7 +120,7 @@ def is_json_type(content_type: object) -> bool:
 
 
 def event_document(event: Event) -> dict[str, Any]:
-    """Return a delivered event as a document to be encoded."""
+    """Return a delivered event as a JSON object."""
     document: dict[str, Any] = {"id": event.id, "publisher": event.publisher, "number": event.seq}
     if event.stamp:
         document["position"] = str(event.position)

@@ -1,4 +1,4 @@
-"""One requested stream of events: live, resumed, from history, or of a durable subscription.
+"""Produces one requested stream of events: live, resumed, from history, or of a durable subscription.
 
 Server-sent events, NDJSON and WebSockets all send the items of this module. The reader pulls them: if it is slow, the
 subscription lags, and the broker serves it from history, as for any other client.
@@ -23,28 +23,28 @@ from gapless.positions import Position
 __all__ = ["EventStream", "Item", "StreamQuery"]
 
 BATCH = 64
-"""The number of events rendered together."""
+"""The number of events that are rendered together."""
 IDLE_S = 15.0
-"""After this time without an event, a stream sends a keep-alive."""
+"""The time without events after which a stream sends a keep-alive."""
 
 Kind: TypeAlias = Literal["ready", "event", "skipped", "caught-up", "idle", "end"]
 
 
 class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The parameters of a request."""
+    """The parameters of a request for a stream."""
 
     filter: str = "TRUE"
     since: str = ""
     until: str = ""
     resume: str = ""
-    """A cursor: `Last-Event-ID`."""
+    """The cursor to resume from: the header `Last-Event-ID`."""
     durable: str = ""
     ack: Literal["manual", "auto"] = "manual"
     share: bool = False
     replace: bool = False
 
     def check(self) -> None:
-        """Raise a `ProblemError` if the members contradict each other."""
+        """Raise a `ProblemError` if the parameters contradict each other."""
         if self.durable and (self.since or self.until):
             raise ProblemError(
                 "bad-request",
@@ -55,7 +55,7 @@ class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """An item of a stream."""
+    """An item of a stream: an event, or a message about the stream."""
 
     kind: Kind
     cursor: str = ""
@@ -64,7 +64,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventStream:
-    """The stream of one request; `open` returns when the starting cut is fixed."""
+    """The stream of one request. `open` returns when the starting cut is fixed."""
 
     def __init__(self, client: Client, query: StreamQuery) -> None:
         query.check()
@@ -72,14 +72,14 @@ class EventStream:
         self._query = query
         self.subscription: Subscription | DurableSubscription | None = None
         self._cursor: Cursor | None = None
-        """None if the stream cannot be resumed by its ids."""
+        """The place to resume from, or None if the stream cannot be resumed."""
         self._is_reading = bool(query.until)
         self._has_reported_caught_up = not (query.since or query.resume)
 
-    # ---- the beginning ------------------------------------------------------------------------------------
+    # ---- start ----------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Subscribe; raise an error of the client library, or a `ProblemError`, if that is not possible."""
+        """Subscribe. Raise an error of the client library, or a `ProblemError`, if that fails."""
         query = self._query
         if query.durable:
             self.subscription = await self._client.durable(
@@ -104,16 +104,16 @@ class EventStream:
         self._cursor = self._cursor or Cursor(self.subscription.position)
 
     async def _now(self) -> Position | None:
-        """Return the newest position; None if the user may not read history, or the protocol keeps none."""
+        """Return the newest position, or None if the user may not read history or the protocol keeps none."""
         try:
             return await self._client.position()
         except (DeniedError, CallError):
             return None
 
-    # ---- what comes ---------------------------------------------------------------------------------------
+    # ---- items ----------------------------------------------------------------------------------------------
 
     async def batches(self) -> AsyncIterator[list[Item]]:
-        """Yield the items as they arrive. An error of the client library ends it."""
+        """Yield lists of items as they arrive. The stream ends with an error of the client library, if there is one."""
         assert self.subscription is not None
         yield [Item("ready", self._text())]
         while True:

@@ -1,4 +1,4 @@
-"""The data watched by open consoles, sent to all of them as it changes.
+"""Sends the data that open consoles watch to all of them as it changes.
 
 A *feed* repeats one query as long as there are watchers, and encodes each answer once: all watchers get the same bytes.
 The first line for a watcher contains the whole document, each later one the changes. If nothing has changed, nothing is
@@ -28,22 +28,22 @@ Difference = Callable[[Any, Any], dict[str, Any] | None]
 
 
 def changed_members(old: Any, new: Any) -> dict[str, Any] | None:
-    """Return a merge patch from one object to the next; empty if they are equal."""
+    """Return a merge patch from one object to the next, or None if they are equal."""
     patch = merge_patch(old, new)
     return {"change": patch} if patch else None
 
 
 class Watcher:
-    """One console that watches some feeds."""
+    """One console, with the feeds that it watches."""
 
     def __init__(self) -> None:
         self._lines: dict[Feed, bytes | None] = {}
-        """By feed: the next line; None stands for the whole document."""
+        """The next line of each feed; None stands for the whole document."""
         self._news = asyncio.Event()
         self.has_ended = False
 
     def put(self, feed: "Feed", line: bytes | None) -> None:
-        """Queue a line of a feed."""
+        """Queue a line of a feed for this console."""
         self._lines[feed] = None if feed in self._lines else line
         self._news.set()
 
@@ -53,7 +53,7 @@ class Watcher:
         self._news.set()
 
     async def take(self) -> bytes:
-        """Return the next line to send."""
+        """Return the next line to send, waiting for one."""
         await self._news.wait()
         self._news.clear()
         lines, self._lines = self._lines, {}
@@ -61,7 +61,7 @@ class Watcher:
 
 
 class Feed:
-    """The answers to one query."""
+    """The repeated answers to one query, sent to all its watchers."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Feed:
 
     @property
     def whole(self) -> bytes:
-        """Return the line with the whole document, or with the problem in its place."""
+        """Return a line with the whole document, or with the problem if there is no answer."""
         if not self._whole:
             self._whole = self._line({"whole": self._document})
         return self._whole
@@ -118,7 +118,7 @@ class Feed:
             await asyncio.sleep(max(0.0, begun + self._every_s - loop.time()))
 
     async def _next(self) -> bytes:
-        """Repeat the query, and return the line for existing watchers; empty if nothing changed."""
+        """Repeat the query. Return a line with the changes, or an empty one if nothing changed."""
         old = self._document
         try:
             new = await self._ask()
@@ -139,21 +139,21 @@ class Feed:
 
 
 class Feeds:
-    """The watched feeds of one broker."""
+    """The feeds of one broker that consoles watch."""
 
     def __init__(self) -> None:
         self._feeds: dict[Hashable, Feed] = {}
         self._watchers: dict[Watcher, None] = {}
 
     def watch(self, watcher: Watcher, key: Hashable, make: Callable[[], Feed]) -> None:
-        """Watch a feed, which is created if it has no watchers yet."""
+        """Add the watcher to a feed, which is created if it does not exist yet."""
         self._watchers[watcher] = None
         if key not in self._feeds:
             self._feeds[key] = make()
         self._feeds[key].add(watcher)
 
     def leave(self, watcher: Watcher) -> None:
-        """Remove a console that was closed."""
+        """Remove a closed console from all feeds."""
         self._watchers.pop(watcher, None)
         for key, feed in list(self._feeds.items()):
             feed.remove(watcher)

@@ -1,4 +1,4 @@
-"""The state that all requests of one broker's HTTP interface share."""
+"""The state that all requests to one broker's HTTP interface share."""
 
 import asyncio
 from contextlib import suppress
@@ -20,7 +20,7 @@ TIDY_S = 5.0
 
 
 class Gateway:
-    """The shared state of one broker."""
+    """Holds the shared parts of one broker's gateway, and starts and stops them."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -35,11 +35,11 @@ class Gateway:
         self.network = NetworkView(broker, self.steps)
         self.feeds = Feeds()
         self.is_stopping = asyncio.Event()
-        """Set when the broker stops: all streams end."""
+        """Set when the broker stops; all streams then end."""
         self._tidying: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start, before the first request."""
+        """Start the periodic tasks, before the first request."""
         self._tidying = asyncio.get_running_loop().create_task(self._tidy())
 
     async def _tidy(self) -> None:
@@ -50,7 +50,7 @@ class Gateway:
             self.durables.tidy()
 
     def stop(self) -> None:
-        """Stop, after the last request."""
+        """End all streams, and stop the periodic tasks."""
         self.is_stopping.set()
         self.feeds.end()
         if self._tidying is not None:

@@ -1,4 +1,4 @@
-"""Checks around every request and response: security headers, cross-origin rules, bounded errors.
+"""Checks every request and response: security headers, cross-origin rules, and limits.
 
 No page of another origin may act for a user. Tokens are sent only by scripts, and there are no cookies; but a browser
 sends a client certificate automatically, and in a network without users a page needs no credentials. So if a browser
@@ -48,7 +48,7 @@ _ALLOWED = {
 
 
 class Guards:
-    """The checks around the whole application."""
+    """ASGI middleware that surrounds the application with these checks."""
 
     def __init__(self, app: ASGIApp, *, address: str, origins: tuple[str, ...], steps: StepMeter) -> None:
         self._app = app
@@ -61,7 +61,7 @@ class Guards:
         self._sockets = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or one WebSocket."""
+        """Check and serve one request, or one WebSocket."""
         await self._steps.run(self._guard(scope, receive, send), str(scope.get("path", "")))
 
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,7 +131,7 @@ class Guards:
         await self._app(scope, receive, send)
 
     def _check_host(self, scope: Scope) -> None:
-        """Refuse a request whose host name may be a rebound name of another site."""
+        """Refuse a request whose host name another site may have resolved to this machine (DNS rebinding)."""
         host = _host(Headers(scope=scope).get("host", ""))
         if self._is_local and not (not host or _is_local(host) or _is_address(host) or host in self._hosts):
             raise ProblemError(
@@ -141,7 +141,9 @@ class Guards:
             )
 
     def _is_known(self, scope: Scope) -> bool:
-        """Return whether the request comes from no page, from one of our pages, or from one with a listed origin."""
+        """Return whether the request does not come from a web page, or comes from a page of this or of a
+        listed origin.
+        """
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         if origin is None:

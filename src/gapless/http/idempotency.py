@@ -1,9 +1,9 @@
-"""Idempotent retries: the client names an event, and a known name is not published again.
+"""Makes retries idempotent: an event whose identifier is known is not published again.
 
-The gateway remembers the names that it received for `KEPT_S`, also while the first attempt is in progress, so the retry
-waits for the same result. An unknown name may have been published through another broker, or before this one was
-restarted, so the gateway first searches the history of the last `KEPT_S` for it. That needs the right to read history.
-Without it, or if the protocol keeps no history, a retry has to go to the same broker while that is running.
+The gateway remembers the identifiers that it received for `KEPT_S`, also while the first attempt is in progress, so a
+retry waits for the same result. An unknown identifier may have been used at another broker, or before this one was
+restarted. So the gateway first searches the history of the last `KEPT_S` for it, which needs the right to read history.
+Without that right, or if the protocol keeps no history, a retry has to go to the same broker while it is running.
 """
 
 import asyncio
@@ -22,27 +22,28 @@ KEPT_S = 600.0
 KEPT_MAX = 100_000
 
 Key: TypeAlias = tuple[str, str, str]
-"""User, source and id."""
+"""The user, the source and the identifier of an event."""
 
 
 class Outcome(msgspec.Struct):
-    """The result of one name."""
+    """The result of publishing the event with one identifier."""
 
     digest: bytes
     result: "asyncio.Future[str]"
-    """The id of the event."""
+    """A future of the event's id."""
     since: float
 
 
 class Outcomes:
-    """The results of one gateway."""
+    """The results that one gateway remembers."""
 
     def __init__(self) -> None:
         self._known: dict[Key, Outcome] = {}
 
     def find(self, user: str, draft: Draft) -> "asyncio.Future[str] | None":
-        """Return the result of the first attempt; None if there was none. Raise a `ProblemError` if it was another
-        event."""
+        """Return the result of the first attempt, or None if there was none. Raise a `ProblemError` if that was another
+        event.
+        """
         known = self._known.get((user, draft.source, draft.id))
         if known is None:
             return None
@@ -53,7 +54,7 @@ class Outcomes:
         return known.result
 
     def begin(self, user: str, draft: Draft, result: "asyncio.Future[str]") -> None:
-        """Begin the first attempt; its caller sets the result, or an error, which is forgotten."""
+        """Record a first attempt. The caller sets its result; a failed attempt is forgotten."""
         key = user, draft.source, draft.id
         while len(self._known) >= KEPT_MAX:
             del self._known[next(iter(self._known))]

@@ -1,4 +1,4 @@
-"""Decodes JSON from outside, or refuses it with a clear message."""
+"""Decodes JSON from untrusted peers, or refuses it with a clear message."""
 
 from typing import TypeVar
 
@@ -15,8 +15,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def decoded(body: bytes | str, kind: type[T], complaint: str) -> T:
-    """Return the document of this type in a body; raise a `ProblemError` that begins with `complaint` if it
-    is invalid."""
+    """Return the body decoded as this type. If that fails, raise a `ProblemError` that begins with `complaint`."""
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as error:

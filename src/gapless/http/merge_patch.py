@@ -1,4 +1,4 @@
-"""The difference between two JSON documents, as a merge patch (RFC 7396).
+"""Computes the difference between two JSON documents as a merge patch (RFC 7396).
 
 A member that is null counts as absent, as the RFC specifies.
 """

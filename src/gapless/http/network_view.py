@@ -1,4 +1,4 @@
-"""The network as the console shows it: the report of every broker, queried once for all consoles.
+"""Collects the reports of all brokers, queried once for all consoles.
 
 Each broker answers every other one, so the console of one broker shows all of them.
 """
@@ -23,7 +23,7 @@ __all__ = ["NetworkView"]
 
 
 class NetworkView:
-    """The network as one broker sees it."""
+    """The state of the network, as one broker can query it."""
 
     def __init__(self, broker: Broker, steps: StepMeter) -> None:
         self._broker = broker
@@ -39,15 +39,17 @@ class NetworkView:
         return await self._brokers.get(fresh_s)
 
     async def clients(self, fresh_s: float = FRESH_S) -> Document:
-        """Return the clients of each broker with their filters."""
+        """Return the clients of each broker, with their filters."""
         return await self._clients.get(fresh_s)
 
     async def samples(self) -> Document:
-        """Return the recent history of each broker's figures."""
+        """Return the recent figures of each broker."""
         return await self._samples.get()
 
     async def log(self, name: str, after: int) -> dict[str, Any]:
-        """Return the last lines of one broker's log: its `run`, and the `lines` that follow a number."""
+        """Return the last lines of one broker's log: `run` identifies its start, and `lines` are those after
+        a number.
+        """
         about = f"log {after}"
         if name == self._broker.name:
             own: dict[str, Any] = self._broker.report(about)["log"]

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents, for programs and for people: what went wrong, why, and what to do.
+"""Reports errors as RFC 9457 problem documents, for programs and for people.
 
 `type` is the path of a page of the gateway's documentation, and is stable; `detail` is the message that the client
 library would have raised. A filter that cannot be parsed has the `position` of the error in its text.
@@ -42,11 +42,11 @@ _TITLES = {
     "unavailable": (503, "The network cannot serve the request now"),
     "timeout": (504, "The network did not answer in time"),
 }
-"""By kind: the status and the title."""
+"""For each kind of problem, the HTTP status and the title."""
 
 
 class ProblemError(Exception):
-    """A request that cannot be answered as asked."""
+    """An error to be returned as a problem document."""
 
     def __init__(self, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **members: Any) -> None:
         super().__init__(detail)
@@ -61,7 +61,7 @@ class ProblemError(Exception):
         return _TITLES[self.kind][0]
 
     def document(self, instance: str = "") -> dict[str, Any]:
-        """The members of the problem document."""
+        """Return the problem document as a dictionary."""
         status, title = _TITLES[self.kind]
         made = {"type": f"/docs/problems#{self.kind}", "title": title, "status": status, "detail": self.detail}
         return made | ({"instance": instance} if instance else {}) | self.members
@@ -88,7 +88,7 @@ def problem_of(error: BaseException) -> ProblemError:
 
 
 def problem_response(problem: ProblemError, instance: str = "") -> Response:
-    """Return the response that reports it."""
+    """Return the HTTP response with the problem document."""
     again = {"Retry-After": "1"} if problem.status == 503 else {}
     return Response(
         msgspec.json.encode(problem.document(instance)),
@@ -99,5 +99,5 @@ def problem_response(problem: ProblemError, instance: str = "") -> Response:
 
 
 def problems_text() -> str:
-    """Return the page that `type` refers to."""
+    """Return the text of the page that describes all kinds of problems."""
     return "".join(f"#{kind}: {status} {title}\n" for kind, (status, title) in _TITLES.items())

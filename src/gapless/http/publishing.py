@@ -1,4 +1,4 @@
-"""`POST /events`: publishes events, and answers when they are confirmed.
+"""Handles `POST /events`: publishes events, and responds when they are confirmed.
 
 The body is JSON (one event or an array of them) or CloudEvents 1.0 in any of its three modes. The response contains
 each event's id, and a position that includes all of them: `since=` this position continues after them. The position
@@ -29,19 +29,19 @@ __all__ = ["SMALL_MAX", "post_events", "publish", "read_body"]
 
 BODY_MAX = 2 * 1024 * 1024
 SMALL_MAX = 256 * 1024
-"""The maximum size of a body without events."""
+"""The maximum size of a body that contains no events."""
 TURN = 16
 """The number of events published in one turn of the event loop."""
 BODY_S = 30.0
 PUBLISH_S = 30.0
 LIST_MAX = 50_000
-"""The maximum number of characters of the names in one filter."""
+"""The maximum length in characters of the identifiers in one filter."""
 LOOK_BACK = "10m"
-"""`idempotency.KEPT_S`, as the age of a position."""
+"""How far back history is searched for identifiers: `idempotency.KEPT_S`, as an age."""
 
 
 async def post_events(request: Request) -> Response:
-    """Publish the events of the body."""
+    """Publish the events in the body of a request."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     body = await read_body(request)
@@ -59,7 +59,7 @@ async def post_events(request: Request) -> Response:
 
 
 async def read_body(request: Request, most: int = BODY_MAX) -> bytes:
-    """Return the body, if it is not too large and arrives in time."""
+    """Return the body of a request. Raise a `ProblemError` if it is too large or does not arrive in time."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -87,7 +87,7 @@ async def publish(
     with_position: bool = True,
     turn: asyncio.Lock | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """Publish events for a user; return the result of each, and a position that includes all of them.
+    """Publish events for a user. Return the result of each, and a position that includes all of them.
 
     Calls with the same `turn` publish in the order of the calls. The publication continues if the request is cancelled,
     so that a retry finds its result.
@@ -102,7 +102,7 @@ async def _publish(
     gateway: Gateway, caller: Caller, drafts: Sequence[Draft], turn: asyncio.Lock, *, with_position: bool
 ) -> tuple[list[dict[str, Any]], str]:
     async with asyncio.timeout(PUBLISH_S), AsyncExitStack() as stack:
-        async with turn:  # also while the client connects
+        async with turn:  # keeps the order also while the client connects
             publisher = await stack.enter_async_context(gateway.clients.publisher(caller))
             waiting = await _begin_all(gateway, caller, publisher, drafts)
         results = []
@@ -111,7 +111,7 @@ async def _publish(
             results.append({"id": name, "duplicate": is_duplicate})
         position = ""
         if with_position:
-            with suppress(CallError):  # a user who may not read history cannot use it
+            with suppress(CallError):  # users without the right to read history cannot use positions
                 position = str(await publisher.position())
         return results, position
 
@@ -119,7 +119,9 @@ async def _publish(
 async def _begin_all(
     gateway: Gateway, caller: Caller, publisher: SharedClient, drafts: Sequence[Draft]
 ) -> list[tuple["asyncio.Future[str] | str", bool]]:
-    """Publish new events; return for each event its name, now or later, and whether it is a duplicate."""
+    """Publish the events that are not duplicates. Return for each event its id, or a future of it, and whether it is a
+    duplicate.
+    """
     found = await _look_up(gateway, caller, publisher.client, drafts)
     waiting: list[tuple[asyncio.Future[str] | str, bool]] = []
     for number, draft in enumerate(drafts):
@@ -135,7 +137,7 @@ async def _begin_all(
 
 
 def _begin(gateway: Gateway, caller: Caller, publisher: SharedClient, draft: Draft) -> "asyncio.Future[str]":
-    """Publish one event; events of one request are published in order."""
+    """Publish one event, and return a future of its id. Events of one request are published in order."""
     result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     if draft.id:
         gateway.outcomes.begin(caller.user, draft, result)
@@ -157,7 +159,7 @@ def _begin(gateway: Gateway, caller: Caller, publisher: SharedClient, draft: Dra
 async def _look_up(
     gateway: Gateway, caller: Caller, client: Client, drafts: Sequence[Draft]
 ) -> dict[tuple[str, str], str]:
-    """Return those named events, unknown to this gateway, that are in history, with their ids."""
+    """Return the ids of events with unknown identifiers that are found in history."""
     unknown = [draft for draft in drafts if draft.id and gateway.outcomes.find(caller.user, draft) is None]
     if not unknown:
         return {}
@@ -182,7 +184,7 @@ async def _look_up(
 
 
 async def _history(client: Client, text: str) -> AsyncIterator[Event]:
-    """Return the matching events of the last minutes."""
+    """Yield the matching events of the last minutes."""
     async with client.read(text, since=LOOK_BACK) as reading:
         while True:
             with suppress(SkippedError):
@@ -194,7 +196,7 @@ async def _history(client: Client, text: str) -> AsyncIterator[Event]:
 
 
 def _lists(names: Iterable[str]) -> Iterator[str]:
-    """Return the names as lists for filters, each within a filter's maximum length."""
+    """Yield the identifiers as lists for filters, each within a filter's maximum length."""
     group: list[str] = []
     size = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""The HTTP server of a broker: an ASGI application, served in the broker's own event loop.
+"""Serves HTTP for a broker: an ASGI application in the broker's own event loop.
 
 uvicorn's protocol handles HTTP/1.1 and WebSocket. This module listens, because a broker has its own rules for that: one
 TLS context for each connection, so that new certificates apply at once, and a bound for silent peers. A connection that
@@ -38,7 +38,7 @@ PATIENCE_S = 5.0
 SILENT_MAX = 1_000
 IDLE_MAX = 500
 BACKLOG = 1_024
-"""Connections that the kernel accepts before we do: many streams may be opened at the same time."""
+"""The number of connections that the kernel accepts in advance, because many streams may be opened at the same time."""
 HEAD_MAX = 32 * 1024
 """The maximum size of the request line and all headers, in bytes."""
 MESSAGE_MAX = 512 * 1024
@@ -52,7 +52,7 @@ IN_CLEAR_TEXT = (
 
 
 class HttpServer:
-    """The HTTP server of one broker, with console and gateway."""
+    """The HTTP server of one broker, with the console and the gateway."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -65,7 +65,7 @@ class HttpServer:
 
     async def start(self) -> None:
         """Listen on the address in the network's file."""
-        anyio.create_task_group()  # loads modules; the first stream would hold the event loop for 0.1 s while it does
+        anyio.create_task_group()  # imports modules, which would hold the event loop for 0.1 s at the first stream
         host, port = split_address(self._broker.entry.http)
         try:
             self._server = await self._listen(host, port)
@@ -92,7 +92,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """Return the port on which the server listens."""
         assert self._server is not None
         if isinstance(self._server, TlsListener):
             return self._server.port
@@ -100,7 +100,7 @@ class HttpServer:
 
     @property
     def streams(self) -> int:
-        """Return how many streams of events it serves."""
+        """Return the number of streams that the server serves."""
         return self._gateway.clients.streams
 
     def stop(self) -> None:
@@ -113,7 +113,7 @@ class HttpServer:
         asyncio.get_running_loop().call_later(CLOSE_S, self._abort)
 
     async def close(self) -> None:
-        """Stop, and return when everything is closed."""
+        """Stop the server, and return when everything is closed."""
         self.stop()
         await self._gateway.close()
         deadline = asyncio.get_running_loop().time() + CLOSE_S
@@ -145,12 +145,12 @@ def _config(application: ASGIApp, message_max: int = MESSAGE_MAX) -> Config:
         timeout_keep_alive=int(PATIENCE_S),
     )
     config.load()
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # errors are reported in our own log
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # errors are logged by the broker instead
     return config
 
 
 class _Places:
-    """The connections that wait for a request."""
+    """The bounded sets of connections that wait for a request."""
 
     def __init__(self) -> None:
         self.silent: PendingConnections[_Connection] = PendingConnections(SILENT_MAX)
@@ -158,7 +158,7 @@ class _Places:
 
 
 class _Connection(HttpToolsProtocol):
-    """One connection; it is silent until it has sent the head of a request, and idle between two requests."""
+    """A connection. It is *silent* until it has sent the head of its first request, and *idle* between two requests."""
 
     def __init__(self, config: Config, state: ServerState, places: _Places) -> None:
         super().__init__(config, state, {})
@@ -200,10 +200,10 @@ class _Connection(HttpToolsProtocol):
         super().on_header(name, value)
 
     def _count(self, field: bytes) -> None:
-        """Check the size of the head, which can arrive in one piece."""
+        """Add a header field to the size of the head, and raise an error if the head is too large."""
         self._fields += len(field) + 4
         if self._fields > HEAD_MAX:
-            raise ValueError("the head of the request is too large")  # the parser stops, and the answer is 400
+            raise ValueError("the head of the request is too large")  # the parser stops, and the response is 400
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
@@ -233,7 +233,7 @@ class _Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _wait_in(self, place: "PendingConnections[_Connection]") -> None:
-        """Register the connection as waiting for the head of a request."""
+        """Register the connection as one that waits for the head of a request."""
         self._speaks()
         self._timer = self.loop.call_later(PATIENCE_S, self.transport.abort)
         victim = place.add(self, self.client[0] if self.client else "?")

@@ -1,4 +1,4 @@
-"""Shares answers between requests: a request gets the last answer while that is fresh.
+"""Shares answers between requests: a request gets the last answer as long as that is recent.
 
 Scripts can ask the same question again and again. With a shared answer, ten of them cost their broker, and the network
 behind it, as much as one.
@@ -20,7 +20,7 @@ FRESH_S = 1.0
 
 
 class Document:
-    """A document that is encoded once, for the first request that needs it."""
+    """A JSON document that is encoded once, for the first request that needs it."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
@@ -32,7 +32,7 @@ class Document:
 
 
 class SharedAnswer:
-    """The answer to one question, queried again when it is older than `FRESH_S`."""
+    """The answer to one question, which is queried again when it is older than `FRESH_S`."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, Any]], steps: StepMeter, what: str) -> None:
         self._ask = ask
@@ -42,7 +42,7 @@ class SharedAnswer:
         self.asked_at = 0.0
 
     async def get(self, fresh_s: float = FRESH_S) -> Document:
-        """Return the answer; if the query fails, all waiting requests get the error."""
+        """Return the answer, at most `fresh_s` old. If the query fails, all waiting requests get the error."""
         now = time.monotonic()
         if self._task is None or (self._task.done() and (now - self.asked_at > fresh_s or self._task.exception())):
             self.asked_at = now

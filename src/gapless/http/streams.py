@@ -1,4 +1,4 @@
-"""`GET /events`: a stream of events as server-sent events, or as NDJSON for scripts.
+"""Handles `GET /events`: streams events as server-sent events, or as NDJSON for scripts.
 
 The id of each server-sent event is a cursor, so `Last-Event-ID` resumes exactly after it. Besides the events of the
 network, which have no name, a stream has `ready` (the starting cut is fixed: every matching event published from now on
@@ -29,14 +29,14 @@ __all__ = ["NDJSON_TYPE", "get_events", "query_of", "watched"]
 SSE_TYPE = "text/event-stream"
 NDJSON_TYPE = "application/x-ndjson"
 CHUNK = 64 * 1024
-"""The number of bytes rendered before other tasks run."""
+"""The number of bytes that are rendered before other tasks run."""
 FULL_S = 0.05
 _NAMES = {"filter", "since", "until", "durable", "ack", "share", "replace", "format", "cloudevents"}
 _TRUE = {"1", "true", "yes", "on", ""}
 
 
 async def get_events(request: Request) -> Response:
-    """Stream the matching events."""
+    """Stream the events that match the query of a request."""
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     query = query_of(request)
@@ -58,7 +58,7 @@ async def get_events(request: Request) -> Response:
     except GaplessError as error:
         gateway.clients.close_stream(client)
         if query.resume and query.until and "nothing is between" in str(error):
-            return Response(status_code=204)  # everything was sent; this status stops an EventSource
+            return Response(status_code=204)  # everything was sent; with this status an EventSource does not reconnect
         raise
     except BaseException:
         gateway.clients.close_stream(client)
@@ -71,7 +71,7 @@ async def get_events(request: Request) -> Response:
 
 
 def query_of(request: Request) -> StreamQuery:
-    """Return the query of the parameters; raise a `ProblemError` that names an unknown one."""
+    """Return the query in a request's parameters. Raise a `ProblemError` that names an unknown parameter."""
     given = request.query_params
     for name in given:
         if name not in _NAMES:
@@ -92,8 +92,9 @@ def query_of(request: Request) -> StreamQuery:
 async def watched(
     gateway: Gateway, caller: Caller, stream: EventStream, query: StreamQuery
 ) -> AsyncIterator[list[Item]]:
-    """Yield the items of a stream. That of a durable subscription waits while too many deliveries are
-    unacknowledged."""
+    """Yield the items of a stream. A durable subscription's stream pauses while too many deliveries are
+    unacknowledged.
+    """
     if not query.durable or query.ack == "auto":
         async for items in stream.batches():
             yield items
@@ -143,7 +144,7 @@ async def _next(items: AsyncIterator[list[Item]]) -> list[Item] | None:
 
 
 class _Renderer:
-    """Converts items to bytes."""
+    """Renders the items of a stream as bytes."""
 
     def __init__(self, gateway: Gateway, *, wants_lines: bool, as_cloud_events: bool) -> None:
         self._wants_lines = wants_lines
@@ -151,7 +152,9 @@ class _Renderer:
         self._network = gateway.broker.config.network.name
 
     def chunks(self, items: list[Item]) -> Iterator[bytes]:
-        """Yield the items in pieces of bounded size, if the events allow it; each is rendered when it is requested."""
+        """Yield the rendered items in chunks of bounded size, unless one event is larger. Each chunk is rendered on
+        demand.
+        """
         piece: list[bytes] = []
         size = 0
         for item in items:
@@ -164,7 +167,7 @@ class _Renderer:
             yield b"".join(piece)
 
     def problem(self, problem: ProblemError) -> bytes:
-        """Return the last item of a stream that failed."""
+        """Return the last item of a stream that failed, as bytes."""
         if self._wants_lines:
             return msgspec.json.encode({"problem": problem.document()}) + b"\n"
         return b"event: problem\ndata: " + msgspec.json.encode(problem.document()) + b"\n\n"

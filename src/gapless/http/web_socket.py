@@ -1,4 +1,4 @@
-"""`/ws`: subscribe, publish, acknowledge and flow control as small JSON messages over one WebSocket.
+"""Serves `/ws`: subscriptions, publications, acknowledgements and flow control as JSON messages over one WebSocket.
 
 Each message has an `op`; related messages have the `id` that the client chose. A browser cannot send an `Authorization`
 header with a WebSocket, so a token can be sent in a first message, `{"op": "hello", "token": "…"}`.
@@ -32,12 +32,12 @@ __all__ = ["serve_web_socket"]
 HELLO_S = 5.0
 SUBSCRIPTIONS_MAX = 100
 PUBLISHING_MAX = 256
-"""The maximum number of unconfirmed publications of one WebSocket; further messages wait with them."""
+"""The maximum number of unconfirmed publications of one WebSocket; at the maximum, no further messages are read."""
 CREDIT = 256
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of a client."""
+    """A message from the client of a WebSocket."""
 
     op: Literal["hello", "subscribe", "unsubscribe", "credit", "publish", "ack"]
     id: str = ""
@@ -73,7 +73,7 @@ async def serve_web_socket(socket: WebSocket) -> None:
 
 
 class _Subscription:
-    """One subscription of a WebSocket."""
+    """One subscription of a WebSocket, with its credit."""
 
     def __init__(self, query: StreamQuery, credit: int) -> None:
         self.query = query
@@ -83,13 +83,13 @@ class _Subscription:
         self.give(0)
 
     def give(self, count: int) -> None:
-        """Add credit for further events."""
+        """Add credit: the number of further events that may be sent."""
         self.credit += count
         if self.credit > 0:
             self.may_send.set()
 
     async def spend(self, count: int) -> None:
-        """Subtract the events sent; return when there is credit again."""
+        """Subtract sent events from the credit. Return when there is credit again."""
         self.credit -= count
         if self.credit <= 0:
             self.may_send.clear()
@@ -105,14 +105,14 @@ class _Session:
         self._tasks: set[asyncio.Task[None]] = set()
         self._publishing = asyncio.Semaphore(PUBLISHING_MAX)
         self._turn = asyncio.Lock()
-        """Keeps publications in the order of arrival."""
+        """Keeps publications in the order of their arrival."""
 
     async def send(self, document: dict[str, Any]) -> None:
-        """Send one message."""
+        """Send one JSON message to the client."""
         await self._socket.send_text(msgspec.json.encode(document).decode())
 
     async def serve(self) -> None:
-        """Process commands until the client or the broker leaves."""
+        """Process commands until the client disconnects or the broker stops."""
         stopping = asyncio.ensure_future(self._gateway.is_stopping.wait())
         try:
             first = await self._first()
@@ -142,7 +142,7 @@ class _Session:
         return self._caller
 
     async def _receive(self) -> str:
-        """Return the next message."""
+        """Return the text of the next message."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
@@ -152,7 +152,7 @@ class _Session:
         return text
 
     async def _first(self) -> Command | None:
-        """Authenticate the client; return the first command, if that was not a greeting."""
+        """Authenticate the client. Return the first command, unless it was a greeting."""
         callers = self._gateway.callers
         try:
             self._caller = callers.identify(self._socket)
@@ -240,7 +240,7 @@ class _Session:
         finally:
             self._subscriptions.pop(name, None)
 
-    # ---- the rest -----------------------------------------------------------------------------------------
+    # ---- publications and acknowledgements ------------------------------------------------------------------
 
     async def _publish(self, command: Command) -> None:
         with suppress(WebSocketDisconnect, RuntimeError):

@@ -1,4 +1,4 @@
-"""Brokers and their links: trees and general graphs, their shapes, neighbourhoods and paths."""
+"""Graphs of brokers and their links: trees and general graphs, their shapes, neighbourhoods and paths."""
 
 from gapless.overlay.disjoint_paths import disjoint_paths
 from gapless.overlay.graph import Graph, make_overlay, with_bypasses

@@ -1,4 +1,4 @@
-"""Paths between two brokers of a graph that share no other broker.
+"""Finds paths between two brokers of a graph that have no other broker in common.
 
 By Menger's theorem there are as many as brokers must fail to separate the two. They are found one
 by one, each along a shortest path through what the earlier ones left over. A later path may take
@@ -20,9 +20,9 @@ def disjoint_paths(
 ) -> tuple[tuple[str, ...], ...]:
     """Return up to `most` paths from start to end that share no inner broker; both ends are included."""
     used: dict[str, dict[str, None]] = {}
-    """The steps of the paths so far."""
+    """The next places on the paths found so far."""
     before: dict[str, str] = {}
-    """For each inner broker of a path, the one before it."""
+    """For each inner broker of a path, the broker before it."""
     for _ in range(most):
         way = _augmenting(neighbours, start, end, used, before)
         if way is None:
@@ -68,7 +68,7 @@ def _way_back(place: Place, came: dict[Place, Place]) -> list[Place]:
 
 
 def _take(way: list[Place], start: str, end: str, used: dict[str, dict[str, None]], before: dict[str, str]) -> None:
-    """Add the steps of the path, and remove those that it traverses backwards."""
+    """Add the steps of a path, and remove the steps that it traverses backwards."""
     added = []
     for (one, leaves), (other, arrives_at_exit) in pairwise(way):
         if leaves and not arrives_at_exit and one != other:

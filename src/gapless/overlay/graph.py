@@ -1,4 +1,4 @@
-"""A general graph of brokers: a primary tree, and additional links.
+"""General graphs of brokers: a primary tree with additional links.
 
 The **primary tree** is a breadth-first tree from a centre, or the tree that the graph was made
 from. Root, parents, children, depth and rank are those of the tree; neighbours, paths and distances
@@ -19,7 +19,7 @@ __all__ = ["Graph", "make_overlay", "with_bypasses"]
 
 
 class Graph(Overlay):
-    """An immutable connected graph of named brokers that is not a tree."""
+    """An immutable connected graph of named brokers with cycles."""
 
     is_tree = False
 
@@ -40,11 +40,13 @@ class Graph(Overlay):
         self._towards: dict[str, dict[str, str]] = {}
 
     def children(self, name: str) -> tuple[str, ...]:
-        """Return the children of this broker in the primary tree."""
+        """Return the children of a broker in the primary tree."""
         return self.tree.children(name)
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """Return all brokers on a shortest path; of several, the one with lower ranks."""
+        """Return all brokers on a shortest path between two brokers. Of several such paths, it is the one with lower
+        ranks.
+        """
         towards = self._towards.get(end)
         if towards is None:
             towards = self._towards[end] = _search(end, self._neighbours)
@@ -54,7 +56,7 @@ class Graph(Overlay):
         return tuple(found)
 
     def wire(self, start: str, end: str) -> tuple[str, ...]:
-        """Return the brokers between which latencies add up."""
+        """Return the brokers on the path along which latencies between two brokers add up."""
         return self.tree.path(start, end) if self.bypass else self.path(start, end)
 
     def within(self, name: str, radius: int) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ class Graph(Overlay):
 
 
 def make_overlay(brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> Overlay:
-    """Return the tree of these edges, or the graph if there are more of them."""
+    """Return the tree with these edges, or the graph if they contain cycles."""
     kept = list(edges)
     return Graph(brokers, kept) if len(kept) >= len(brokers) > 1 else Overlay(brokers, kept)
 
@@ -110,7 +112,7 @@ def _checked(brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[t
 
 
 def _spanning_tree(brokers: Sequence[str], links: list[tuple[str, str]]) -> Overlay:
-    """Return a breadth-first tree from a broker with the smallest possible distance to the farthest other."""
+    """Return a breadth-first tree whose root has the smallest possible distance to the farthest broker."""
     adjacent: dict[str, list[str]] = {name: [] for name in brokers}
     if len(adjacent) != len(brokers):
         twice = next(name for name in adjacent if list(brokers).count(name) > 1)
@@ -128,9 +130,7 @@ def _spanning_tree(brokers: Sequence[str], links: list[tuple[str, str]]) -> Over
 
 
 def _search(start: str, adjacent: dict[str, list[str]] | dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """Return for each reachable broker, in breadth-first order, its predecessor on the path from
-    the start.
-    """
+    """Return, for each reachable broker in breadth-first order, the broker before it on a path from the start."""
     found = {start: start}
     queue = [start]
     for name in queue:

@@ -1,4 +1,4 @@
-"""Ready-made trees and graphs: the shapes that the papers measure, and seeded random ones.
+"""Creates common trees and graphs: the shapes that the papers measure, and seeded random ones.
 
 Brokers are called b0, b1, b2… A regular tree is numbered level by level from its top, so the parent
 of broker i in a tree with fanout k is broker (i - 1) // k. A random tree grows broker by broker,
@@ -17,7 +17,7 @@ from gapless.overlay.tree import Overlay
 __all__ = ["binary", "chain", "from_edges", "grid", "kary", "random_regular", "random_tree", "ring", "star"]
 
 _DRAWS_MAX = 10_000
-"""Maximum number of attempts for a random regular graph: degree 5 takes a few hundred at most."""
+"""The maximum number of attempts to draw a random regular graph. Degree 5 takes a few hundred at most."""
 
 
 def binary(depth: int) -> Overlay:
@@ -36,13 +36,13 @@ def kary(fanout: int, depth: int) -> Overlay:
 
 
 def chain(brokers: int) -> Overlay:
-    """Return all brokers in one line, b0 at an end."""
+    """Return a tree in which all brokers form one line, with b0 at an end."""
     _at_least("brokers", brokers, 1)
     return _grown(brokers, range(brokers - 1))
 
 
 def star(brokers: int) -> Overlay:
-    """Return b0 in the middle and all others around it."""
+    """Return a tree with b0 in the middle and all other brokers around it."""
     _at_least("brokers", brokers, 1)
     return _grown(brokers, (0 for _ in range(brokers - 1)))
 
@@ -64,13 +64,13 @@ def from_edges(edges: Iterable[tuple[str, str]]) -> Overlay:
 
 
 def ring(brokers: int) -> Overlay:
-    """Return all brokers in a circle."""
+    """Return a graph in which all brokers form a circle."""
     _at_least("brokers", brokers, 3)
     return _graph(brokers, [(number, (number + 1) % brokers) for number in range(brokers)])
 
 
 def grid(rows: int, columns: int) -> Overlay:
-    """Return rows and columns, each broker linked to its neighbours in both directions; b0 is a corner."""
+    """Return a grid in which each broker is linked to its neighbours in both directions. b0 is a corner."""
     _at_least("rows", rows, 2)
     _at_least("columns", columns, 2)
     beside = [(n, n + 1) for n in range(rows * columns) if (n + 1) % columns]
@@ -92,7 +92,7 @@ def random_regular(brokers: int, degree: int, seed: int) -> Overlay:
 
 
 def _drawn_parents(brokers: int, rng: random.Random, max_degree: int | None) -> Iterable[int]:
-    """Yield for each broker after the first the earlier one that it joins."""
+    """Yield, for each broker after the first, the earlier broker that it joins."""
     with_room = [0]
     degree = [0] * brokers
     for child in range(1, brokers):
@@ -118,9 +118,7 @@ def _graph(brokers: int, edges: list[tuple[int, int]]) -> Overlay:
 
 
 def _drawn_pairs(brokers: int, degree: int, rng: random.Random) -> list[tuple[int, int]] | None:
-    """Return randomly joined ends of links; None if a link would join a broker with itself or two
-    brokers twice.
-    """
+    """Return random pairs of brokers to link, or None if a pair has one broker twice or occurs twice."""
     ends = [number for number in range(brokers) for _ in range(degree)]
     edges: dict[tuple[int, int], None] = {}
     while ends:

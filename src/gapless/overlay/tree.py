@@ -1,4 +1,4 @@
-"""The primary tree of brokers: a fixed, rooted tree that is described in one file.
+"""Trees of brokers: fixed, rooted, and described in one file.
 
 The root is a centre of the tree (halfway along a longest path), so the depth is minimal and the
 root has at least two neighbours if there are three brokers. Neighbours and all other sequences are
@@ -21,7 +21,7 @@ SHOWN_MAX = 10
 
 
 class Overlay:
-    """An immutable tree of named brokers."""
+    """An immutable tree of named brokers, with fast distances and paths."""
 
     is_tree = True
     """Whether there is exactly one path between any two brokers."""
@@ -75,15 +75,14 @@ class Overlay:
         return name in self.depth
 
     def neighbours(self, name: str) -> tuple[str, ...]:
-        """Return the neighbours of this broker, the parent first."""
+        """Return the neighbours of a broker, its parent first."""
         return self._neighbours[name]
 
     def children(self, name: str) -> tuple[str, ...]:
-        """Return the children of this broker."""
         return self._neighbours[name] if self.parent[name] is None else self._neighbours[name][1:]
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """Return all brokers from start to end, both included."""
+        """Return all brokers on the path from start to end, including both."""
         if self.parent[start] == end or self.parent[end] == start:
             return start, end
         up, down = [start], [end]
@@ -95,7 +94,7 @@ class Overlay:
         return (*up, *reversed(down[:-1]))
 
     def wire(self, start: str, end: str) -> tuple[str, ...]:
-        """Return the brokers between which latencies add up when these two communicate directly."""
+        """Return the brokers on the path along which latencies between two brokers add up."""
         return self.path(start, end)
 
     def distance(self, start: str, end: str) -> int:
@@ -111,7 +110,7 @@ class Overlay:
 
     @cached_property
     def _within(self) -> dict[tuple[str, int], tuple[str, ...]]:
-        """Return the cache of `within`: brokers ask for the same values at every crash and restart."""
+        """Return the cache of `within`, which brokers call with the same arguments at every crash and restart."""
         return {}
 
     def _find_within(self, name: str, radius: int) -> tuple[str, ...]:
@@ -131,7 +130,7 @@ class Overlay:
 
 
 def _farthest(start: str, adjacent: dict[str, list[str]] | dict[str, tuple[str, ...]]) -> tuple[str, int]:
-    """Return a broker farthest from `start`, and its distance. Tolerates cycles and missing parts."""
+    """Return a broker farthest from `start`, and its distance. The graph may have cycles and missing parts."""
     seen = {start: 0}
     queue = [start]
     for name in queue:

@@ -1,4 +1,4 @@
-"""The interface between protocols and the runtimes that drive them.
+"""Defines the interface between protocols and the runtimes that drive them.
 
 A protocol supplies two kinds of node, a broker and a client. Both are pure state machines: `step(input, now)` takes one
 input and returns its effects, in order. A node reads no clock, draws no random number and uses no socket; time is the

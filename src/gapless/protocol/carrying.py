@@ -1,4 +1,4 @@
-"""The content of a message, found by the names of its fields, which mean the same in all protocols.
+"""Finds the contents of a message by the names of its fields, which mean the same in all protocols.
 
 | field | content |
 | --- | --- |
@@ -15,23 +15,23 @@ __all__ = ["body_of", "events_of", "layers_of", "may_carry_events"]
 
 
 def events_of(message: Any) -> Sequence[Any]:
-    """Return the events of the message itself, without those of a wrapped message."""
+    """Return the events in a message, without those of a wrapped message."""
     events: Sequence[Any] = getattr(message, "events", ())
     return events
 
 
 def body_of(message: Any) -> Any:
-    """Return the wrapped message, or None."""
+    """Return the message that this one wraps, or None."""
     return getattr(message, "body", None)
 
 
 def layers_of(message: Any) -> Iterator[Any]:
-    """Yield the message, the one that it wraps, and so on."""
+    """Yield the message, the message that it wraps, and so on."""
     while message is not None:
         yield message
         message = body_of(message)
 
 
 def may_carry_events(kind: type[msgspec.Struct]) -> bool:
-    """Return whether such messages can carry events, or wrap others that can."""
+    """Return whether messages of this type can contain events, or wrap messages that can."""
     return not {"events", "body"}.isdisjoint(kind.__struct_fields__)

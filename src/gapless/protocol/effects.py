@@ -1,4 +1,4 @@
-"""The effects of a node: to send, to set timers, to write to disk, and to notify the application."""
+"""Defines the effects of a node, which the runtime carries out."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -46,61 +46,61 @@ __all__ = [
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
-    """Send a message to a peer; the runtime opens a connection where there is none."""
+    """Send a message to a peer. The runtime opens a connection if there is none."""
 
     peer: str
     message: Message
 
 
 class SetTimer(msgspec.Struct, frozen=True):
-    """Give `TimerFired(key)` after `delay_us`; replaces a running timer of the same key."""
+    """Pass `TimerFired(key)` to the node after `delay_us`. A running timer with the same key is replaced."""
 
     key: str
     delay_us: int
 
 
 class Expel(msgspec.Struct, frozen=True):
-    """Disconnect a client with a reason: it sent a message that no client may send."""
+    """Disconnect a client that sent a message which no client may send, and tell it the reason."""
 
     client: str
     reason: str
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """Write this to disk, as a whole, after all with smaller numbers; `Persisted` follows. Only
-    from a broker with a disk.
+    """Write these changes to disk as a whole, after all batches with smaller numbers. `Persisted` follows. Only brokers
+    with a disk use it.
     """
 
     number: int
-    """One more than the number of the previous one."""
+    """The number of the batch, one more than that of the previous one."""
     changes: Sequence[Change]
 
 
 class Published(msgspec.Struct, frozen=True, gc=False):
-    """A client node accepted and numbered an event."""
+    """The client node has accepted and numbered an event."""
 
     event: Event
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
-    """A client node passes an event to the application, for one subscription."""
+    """Pass an event to the client's application, for one subscription."""
 
     event: Event
     subscription: str
     redelivered: bool = False
-    """Whether another member of the group that shares the subscription may have received it before."""
+    """Whether another member of the group that shares the subscription may have received the event before."""
     deliveries: int = 1
-    """How many times it was delivered, this time included; for protocols that count (`keeps_names`)."""
+    """How many times the event was delivered, including this time, in protocols that count (`keeps_names`)."""
 
 
 class PublishedMany(msgspec.Struct, frozen=True, gc=False):
-    """The same as `Published` for each of these events, in order; in answer to `PublishMany`."""
+    """The client node has accepted and numbered several events, in answer to `PublishMany`."""
 
     events: EventRun
 
 
 class DeliverMany(msgspec.Struct, frozen=True, gc=False):
-    """The same as `Deliver` for each of these events, in order."""
+    """Pass several events to the client's application, in order, for one subscription."""
 
     events: EventRun
     subscription: str
@@ -115,28 +115,27 @@ class CutFixed(msgspec.Struct, frozen=True):
 
 
 class CutsVoided(msgspec.Struct, frozen=True):
-    """The broker was lost before the cuts were replicated. Nothing was delivered yet; later cuts follow."""
+    """The broker was lost before the subscription's cuts were replicated. Nothing was delivered yet; later
+    cuts follow.
+    """
 
     subscription: str
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A history read will not receive the events with these numbers, because no broker holds them
-    any longer. Some of them may not match the filter.
+    """A read of history will not deliver the events with these numbers, because no broker holds them any longer. Some
+    of them may not match the filter.
     """
 
     subscription: str
     lost: dict[str, list[tuple[int, int]]]
     gap: tuple[int, int] | None = None
-    """Timestamps of two positions between which even the content is unknown. If the first is 0, the
-    second is the earliest position with history.
-    """
+    """The timestamps of two positions between which even the numbers of the events are unknown. If the first is 0, the
+    second is the earliest position with history."""
 
 
 class CaughtUp(msgspec.Struct, frozen=True):
-    """A subscription to history has received everything up to a position; if `is_live`, it no
-    longer reads history.
-    """
+    """A subscription to history has received everything up to a position. If `is_live`, it no longer reads history."""
 
     subscription: str
     position: Position
@@ -144,26 +143,24 @@ class CaughtUp(msgspec.Struct, frozen=True):
 
 
 class Activated(msgspec.Struct, frozen=True):
-    """The subscription has its starting cut, complete or its first part: `subscribe()` may return."""
+    """The subscription has its starting cut, or the first part of it, so `subscribe()` may return."""
 
     subscription: str
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The subscription has ended: it received everything up to `last_seq` of each publisher, and
-    nothing after.
-    """
+    """The subscription has ended. It received everything up to `last_seq` of each publisher, and nothing after that."""
 
     subscription: str
     last_seq: dict[str, int]
     is_complete: bool = False
-    """It read history up to a position, and received all of it."""
+    """Whether the subscription was to end at a position, and has received everything up to it."""
     reason: str = ""
     """Why a durable subscription ended, if its client did not end it."""
 
 
 class Advertised(msgspec.Struct, frozen=True):
-    """The advertisement is stable: events under it are no longer held back."""
+    """All brokers know the advertisement, so events under it are no longer held back."""
 
     advertisement: str
 
@@ -175,22 +172,22 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 
 class PublicationsLost(msgspec.Struct, frozen=True):
-    """No broker still holds these confirmed publications of the client, from the first to the
-    last of each range: more than f brokers failed. The affected subscriptions are notified.
+    """No broker holds these confirmed publications of the client any longer, because more than f brokers failed. Each
+    range has a first and a last number. The affected subscriptions are notified.
     """
 
     ranges: list[tuple[int, int]]
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """A client's call was refused; `reason` is a sentence for its user."""
+    """A client's call was refused; `reason` is a sentence for the user."""
 
     call: Advertise | Unadvertise | Subscribe | Unsubscribe | Publish
     reason: str
 
 
 class Superseded(msgspec.Struct, frozen=True):
-    """Another process continues as this client. Brokers ignore this one, so it accepts no further calls."""
+    """Another process has taken over as this client. Brokers ignore this one, so it accepts no further calls."""
 
 
 Effect: TypeAlias = (

@@ -1,4 +1,6 @@
-"""The inputs of a node: events around it, and calls of its client, operator or disk."""
+"""Defines the inputs of a node: messages, connections, suspicions and timers, and calls of a client, an operator or a
+disk.
+"""
 
 from typing import Any, Literal, TypeAlias
 
@@ -37,27 +39,26 @@ __all__ = [
 ]
 
 Ready: TypeAlias = Literal["whole", "first"]
-"""When a subscription is active: with a cut for every publisher that may match it, so that nothing
-published from then on is missed; or with its first cut, as the papers define it.
-"""
+"""When a subscription counts as active: with a cut for every publisher that may match it (`whole`), so that nothing
+published from then on is missed, or with its first cut, as the papers define it."""
 NEWEST = Position.at(TIMESTAMP_MAX)
 """The newest position, which the broker knows; larger than any other position."""
-Message: TypeAlias = Any  # each protocol has its own frozen msgspec structs
+Message: TypeAlias = Any  # each protocol has its own message classes
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The first input of a node, and the first after each restart without memory."""
+    """The first input of a node, also after each restart without memory."""
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A message from a peer."""
+    """A message from a peer has arrived."""
 
     peer: str
     message: Message
 
 
 class Connected(msgspec.Struct, frozen=True):
-    """A fresh connection to the peer; messages sent before it may have been lost."""
+    """There is a new connection to the peer. Messages sent before it may have been lost."""
 
     peer: str
 
@@ -75,19 +76,19 @@ class Trusted(msgspec.Struct, frozen=True):
 
 
 class Linked(msgspec.Struct, frozen=True):
-    """The tree now has a link to the peer. Only for protocols that cope with `relink`."""
+    """The tree now has a link to the peer. Only protocols that support `relink` get this."""
 
     peer: str
 
 
 class Unlinked(msgspec.Struct, frozen=True):
-    """The tree no longer has a link to the peer. Only for protocols that cope with `relink`."""
+    """The tree no longer has a link to the peer. Only protocols that support `relink` get this."""
 
     peer: str
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """The node was paused for so long that others may have excluded it. Only for brokers with a disk."""
+    """The node was paused for so long that others may have excluded it. Only brokers with a disk get this."""
 
 
 class TimerFired(msgspec.Struct, frozen=True):
@@ -97,14 +98,14 @@ class TimerFired(msgspec.Struct, frozen=True):
 
 
 class Advertise(msgspec.Struct, frozen=True):
-    """A client's call: I may publish events that match `filter`."""
+    """A client's call: announce events that match `filter`."""
 
     advertisement: str
     filter: str
 
 
 class Unadvertise(msgspec.Struct, frozen=True):
-    """A client's call: what I publish from now on no longer relies on this advertisement."""
+    """A client's call: withdraw an advertisement. Later publications do not rely on it."""
 
     advertisement: str
 
@@ -118,16 +119,14 @@ class Subscribe(msgspec.Struct, frozen=True):
     filter: str
     ready: Ready = "whole"
     since: Position | None = None
-    """Everything after this position is delivered, too; for protocols that keep history (`keeps_history`). None: only
-    new events. `NEWEST`: no event admitted so far, but `CaughtUp` reports that position.
-    """
+    """The position after which past events are delivered, in protocols that keep history (`keeps_history`). None: only
+    new events. `NEWEST`: no event admitted so far, but `CaughtUp` reports that position."""
     until: Position | None = None
-    """With `since`: the subscription ends at this position. `NEWEST`: at the newest event admitted so far. None: it
-    does not end.
-    """
+    """With `since`: the position at which the subscription ends. `NEWEST`: at the newest event admitted so far. None:
+    it does not end."""
     name: str = ""
-    """For a durable subscription: its name in the network. It continues after the acknowledged events; for protocols
-    with durable subscriptions (`keeps_names`)."""
+    """The network-wide name of a durable subscription, which continues after the acknowledged events, in protocols that
+    have them (`keeps_names`)."""
     ack: AckMode = "auto"
     replace: bool = False
     """Whether the durable subscription may change its filter."""
@@ -136,9 +135,9 @@ class Subscribe(msgspec.Struct, frozen=True):
     redeliver_s: float = 30.0
     """In a group: an event that is not acknowledged within this time is redelivered to another member."""
     max_deliveries: int = 0
-    """An event that was delivered so often without an acknowledgement becomes a dead letter; 0: never."""
+    """The number of deliveries without an acknowledgement after which an event becomes a dead letter; 0 means never."""
     letter_max: int = 65_536
-    """The maximum size of a dead letter, as events are counted; a longer one contains less of its event."""
+    """The maximum size of a dead letter, counted as for events. A longer one contains less of its event."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):
@@ -148,58 +147,58 @@ class Unsubscribe(msgspec.Struct, frozen=True):
 
 
 class Publish(msgspec.Struct, frozen=True, gc=False):
-    """A client's call. The client node numbers the event and answers with `Published` or `Rejected`."""
+    """A client's call: publish an event. The client node numbers it and answers with `Published` or `Rejected`."""
 
     attributes: Attributes
     payload: bytes = b""
 
 
 class PublishMany(msgspec.Struct, frozen=True, gc=False):
-    """Several publications in order, answered one by one or together (`PublishedMany`); for
-    protocols that support them (`takes_many`).
+    """A client's call: publish several events in order. The node answers with `PublishedMany` or individually. Only
+    protocols with `takes_many` support it.
     """
 
     table: EventTable
 
     def publications(self) -> list[Publish]:
-        """Return them as single publications."""
+        """Return the publications as single calls."""
         return list(map(Publish, self.table.rows(), self.table.payload_list()))
 
 
 class Consumed(msgspec.Struct, frozen=True):
-    """The application has taken the first `count` deliveries to this client; for protocols with
-    flow control (`paces`).
+    """The application has taken the first `count` deliveries to this client. Only protocols with flow control (`paces`)
+    get this.
     """
 
     count: int
 
 
 class EndSession(msgspec.Struct, frozen=True):
-    """An operator's call to a broker: end the session of this client, connected or not; for
-    protocols with sessions (`ends_sessions`).
+    """An operator's call to a broker: end the session of a client, connected or not. Only protocols with sessions
+    (`ends_sessions`) support it.
     """
 
     client: str
 
 
 class Forget(msgspec.Struct, frozen=True):
-    """An operator's call to a broker: this broker will not return, so do not wait for it; for
-    protocols whose brokers wait for each other (`forgets`).
+    """An operator's call to a broker: stop waiting for another broker, which will not return. Only protocols whose
+    brokers wait for each other (`forgets`) support it.
     """
 
     broker: str
 
 
 class DeleteEvents(msgspec.Struct, frozen=True):
-    """An operator's call to a broker: delete from history everything that this publisher has published so far; for
-    protocols that support it (`deletes`).
+    """An operator's call to a broker: delete from history all events that a publisher has published so far. Only
+    protocols with `deletes` support it.
     """
 
     publisher: str
 
 
 class Persisted(msgspec.Struct, frozen=True):
-    """Everything up to this number of `Keep` is durable on disk."""
+    """All batches of `Keep` up to this number are durable on disk."""
 
     number: int
 

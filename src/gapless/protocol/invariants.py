@@ -1,5 +1,6 @@
-"""Invariants of a protocol, which hold in each reachable state of its nodes. Simulated runs check them after
-each step."""
+"""Defines invariants of a protocol, which hold in each reachable state of its nodes. Simulated runs check them after
+each step.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -12,7 +13,7 @@ __all__ = ["InvariantError", "Invariants"]
 
 
 class InvariantError(AssertionError):
-    """An invariant does not hold after a step."""
+    """Raised when an invariant does not hold after a step."""
 
     def __init__(self, name: str, what: str) -> None:
         super().__init__(f"{name}: {what}")
@@ -21,7 +22,7 @@ class InvariantError(AssertionError):
 
 
 class Invariants(Protocol):
-    """Watches all nodes of one run. It changes none of them."""
+    """Checks the invariants of all nodes in one run, without changing any node."""
 
     def begin(self, name: str, node: Node) -> None:
         """Register a new broker node, before its first input."""
@@ -30,5 +31,5 @@ class Invariants(Protocol):
     def after_step(
         self, name: str, node: Node, item: Input, effects: Sequence[Effect], live: Callable[[], Mapping[str, Node]]
     ) -> None:  # fmt: skip
-        """Raise an `InvariantError` if this step broke an invariant. `live` returns the live brokers."""
+        """Raise an `InvariantError` if a step violated an invariant. `live` returns the running brokers."""
         ...

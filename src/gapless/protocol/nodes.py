@@ -1,4 +1,4 @@
-"""Nodes: their place in the network, and the queries that they answer besides their steps."""
+"""Defines nodes: their place in the network, and the queries that they answer besides their steps."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
@@ -14,36 +14,36 @@ __all__ = ["BrokerNode", "BrokerPlace", "ClientNode", "ClientPlace", "Node", "Ow
 
 
 class Owners(msgspec.Struct, frozen=True):
-    """The owners of clients, in a network with users. The answers may change while the broker runs."""
+    """Functions that return facts about the users of clients. The answers may change while the broker runs."""
 
     user_of: Callable[[str], str] = lambda client: ""
-    """Returns the user of this client."""
+    """Returns the user of a client."""
     names_max: Callable[[str], int] = lambda user: 0
-    """Returns how many durable subscriptions of the network a user may have; 0 for no limit."""
+    """Returns how many durable subscriptions a user may have in the network; 0 means no limit."""
     has_tickets: bool = False
-    """Whether each subscription needs a ticket, because rights may be withdrawn."""
+    """Whether subscriptions need tickets, because rights can be withdrawn."""
     ticket: Callable[[str, str, int], bytes] = lambda client, text, position: b""
-    """Returns the proof that this client has had a subscription with this filter from a position on; empty if no ticket
-    is needed."""
+    """Returns a proof that a client had a subscription with this filter from a position on, or an empty one if no
+    ticket is needed."""
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
-    """The place of a broker at its start. It knows the overlay up to distance f + 1 and relies on no more."""
+    """The environment of a broker at its start. The broker knows the overlay up to distance f + 1, and relies on no
+    more.
+    """
 
     name: str
     overlay: Overlay
     f: int
     incarnation: int = 0
     disk: DiskContents | None = None
-    """The content of its disk, which may be empty; None if it has no disk."""
+    """The contents of the broker's disk, which may be empty; None if it has no disk."""
     owners: Owners = Owners()
-    """Without users, clients have no owner."""
+    """The users of clients; in a network without users, clients have none."""
 
 
 class ClientPlace(msgspec.Struct, frozen=True):
-    """The place of a client: its broker, and all brokers that it can use (its own first, then by
-    distance).
-    """
+    """The environment of a client: its broker, and all brokers that it can use, ordered by distance."""
 
     name: str
     broker: str
@@ -54,29 +54,27 @@ class Node(Protocol):
     """A broker or a client of some protocol."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
-        """Process one input; return its effects, in order."""
+        """Process one input, and return its effects in order."""
         ...
 
     def state_size(self) -> Mapping[str, int]:
-        """Return the amount of state by kind (for example subscriptions, retained events)."""
+        """Return the amount of state by kind, such as subscriptions or retained events."""
         ...
 
 
 class BrokerNode(Node, Protocol):
-    """A broker of some protocol. Besides its steps it answers queries; the defaults are for
-    protocols without an answer.
-    """
+    """A broker of some protocol. The default answers to queries are those of protocols without the feature."""
 
     def overview(self) -> dict[str, Any]:
-        """Return its state for operators."""
+        """Return the broker's state for operators."""
         return {}
 
     def sessions(self) -> list[str]:
-        """Return the clients with sessions here."""
+        """Return the clients with sessions at this broker."""
         return []
 
     def has_session(self, client: str) -> bool:
-        """Return whether the client's session is here."""
+        """Return whether the client's session is at this broker."""
         return False
 
     def has_deleted(self, publisher: str) -> bool:
@@ -84,7 +82,7 @@ class BrokerNode(Node, Protocol):
         return False
 
     def may_hold_events_of(self, publisher: str) -> bool:
-        """Return whether history here may contain events of the publisher."""
+        """Return whether this broker's history may contain events of the publisher."""
         return False
 
     def held_by(self, client: str) -> dict[str, str]:
@@ -102,44 +100,46 @@ class BrokerNode(Node, Protocol):
         return False
 
     def take_history_bytes(self, client: str) -> int:
-        """Return how many bytes of history were sent to the client since the last call."""
+        """Return how many bytes of history were sent to the client since the last call of this method."""
         return 0
 
     def measured(self) -> Mapping[str, Mapping[int, int]]:
-        """Return its own measurements, if an option enables them: the frequency of each number, by kind."""
+        """Return the protocol's own measurements, if an option enables them: for each kind, the frequency of each
+        number.
+        """
         return {}
 
 
 class ClientNode(Node, Protocol):
-    """A client of some protocol. It answers queries; the defaults are for protocols without an answer."""
+    """A client of some protocol. The default answers to queries are those of protocols without the feature."""
 
     @property
     def broker(self) -> str:
-        """Return the broker that serves it, or that it is trying to reach; empty if unknown."""
+        """Return the broker that serves the client or that it is trying to reach, or an empty string if unknown."""
         return ""
 
     @property
     def window(self) -> int:
-        """Return how many publications may wait for their confirmation; it rejects more."""
+        """Return how many publications may wait for their confirmation; the client rejects more."""
         return 1_000
 
     @property
     def delivery_window(self) -> int:
-        """Return how many deliveries a broker sends ahead of the application; 0 without flow control."""
+        """Return how many deliveries a broker sends ahead of the application, or 0 without flow control."""
         return 0
 
     @property
     def is_attached(self) -> bool | None:
-        """Return whether a broker holds its session, and knows its subscriptions; None if there are
-        no sessions.
+        """Return whether a broker holds the client's session and knows its subscriptions, or None if there are no
+        sessions.
         """
         return None
 
     @property
     def standing(self) -> tuple[str, int, int]:
-        """Return the broker of its session, its attempt, and the number of its last event."""
+        """Return the broker of the client's session, the client's attempt, and the number of its last event."""
         return "", 0, 0
 
     def take_over(self, home: str, attempt: int, seq: int) -> None:
-        """Before it starts: continue as a client of the same name that has ended."""
+        """Continue as a client with the same name that has ended. This must be called before the client starts."""
         raise AssertionError("the protocol knows no sessions")

@@ -1,4 +1,4 @@
-"""A protocol as runtimes see it: its guarantee, its features, its nodes, and its options."""
+"""Describes a protocol for runtimes: its guarantee, its features, its nodes, and its options."""
 
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
@@ -31,18 +31,17 @@ GUARANTEE_NAMES: Mapping[Guarantee, str] = {
     "topic-causal": "causal per topic",
     "best-effort": "best effort",
 }
-"""Names for people. `gcd` (gapless causal delivery) and `gfd` (gapless FIFO delivery) are values of
-the trace format, of the JSON output, and of the audit's tables.
-"""
+"""The names of guarantees in texts. `gcd` (gapless causal delivery) and `gfd` (gapless FIFO delivery) are values in the
+trace format, in JSON output, and in the audit's tables."""
 
 
 def any_overlay(_overlay: Overlay, _f: int, _options: Any) -> str | None:
-    """Accept any graph."""
+    """Accept any graph: a value for `ProtocolSpec.refuses`."""
     return None
 
 
 def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
-    """Refuse graphs with cycles, as most protocols do."""
+    """Refuse graphs with cycles: a value for `ProtocolSpec.refuses`, and its default."""
     if overlay.is_tree:
         return None
     brokers, links = len(overlay.brokers), len(overlay.edges)
@@ -50,7 +49,7 @@ def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
-    """A protocol: its nodes, and what runtimes have to know about it."""
+    """The description of a protocol: its nodes, and everything that runtimes need to know about it."""
 
     name: str
     guarantee: Guarantee
@@ -62,7 +61,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     takes_many: bool = False
     """Whether clients support `PublishMany`."""
     paces: bool = False
-    """Whether clients support `Consumed`, and receive at most a bounded number of deliveries ahead of it."""
+    """Whether clients support `Consumed`, and receive only a bounded number of deliveries ahead of it."""
     ends_sessions: bool = False
     """Whether brokers support `EndSession`, and report their sessions."""
     forgets: bool = False
@@ -77,45 +76,42 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     keeps_disks: bool = False
     """Whether brokers use a disk if they have one."""
     copes_with: frozenset[str] = frozenset()
-    """Faults under which the guarantee holds: of crash, restart, cut, suspicion, disk, blackout, partition, loss,
-    duplication, relink."""
+    """The faults under which the guarantee holds: some of crash, restart, cut, suspicion, disk, blackout, partition,
+    loss, duplication and relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
-    """The messages of its nodes, as tagged array-like structs; empty means all those in the
-    package's module `messages`.
-    """
+    """The classes of its nodes' messages, as tagged array-like structs. Empty means all in the package's module
+    `messages`."""
     client_messages: tuple[type[msgspec.Struct], ...] = ()
-    """The messages of its clients; a broker accepts nothing else from a client. Empty means any message."""
+    """The classes of its clients' messages. A broker accepts no others from a client. Empty means any message."""
     confirms: bool = False
     """Whether its clients emit `Confirmed`. Otherwise a publication is complete when it is written
     to the connection.
     """
     judging: Judging | None = None
-    """How its clients' requests can be checked. Without it, a network cannot have permissions."""
+    """Functions to check its clients' requests. Without them, a network cannot have permissions."""
     whole_cuts: bool = False
-    """Whether its subscriptions are active when their cut is complete, by default (see `Ready`)."""
+    """Whether its subscriptions count as active when their whole cut is known, by default (see `Ready`)."""
     topics_only: bool = False
     """Whether it supports only filters of the form `topic = '…'`; its clients reject all others."""
     refuses: Callable[[Overlay, int, Any], str | None] = trees_only
-    """Returns why it cannot run on an overlay with this f and these options; None if it can. By
-    default only trees are accepted.
-    """
+    """Returns why it cannot run on an overlay with this f and these options, or None if it can. By default only trees
+    are accepted."""
 
     electorates: Callable[[Overlay, int], Mapping[str, Collection[str]]] | None = None
-    """For protocols that exclude brokers by majorities: for each broker, those that decide on it.
-    The guarantee holds while at most f of each electorate are faulty. Otherwise: while at most f of
-    those within f + 1 links of each broker are.
-    """
+    """For protocols that exclude brokers by majorities, returns for each broker the brokers that vote on it. The
+    guarantee holds while at most f of each such set are faulty. In other protocols it holds while at most f brokers
+    within f + 1 links of each broker are faulty."""
 
     invariants: Callable[[Overlay, int, Any], Invariants] | None = None
-    """Creates the checker of its invariants for a simulated run over this overlay, with this f and these options."""
+    """Creates a checker of its invariants for a simulated run with this overlay, f and options."""
 
     def ready(self, call: Subscribe) -> Ready:
-        """Return when this subscription counts as active."""
+        """Return when the requested subscription counts as active."""
         return call.ready if self.whole_cuts else "first"
 
 
 def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.Struct:
-    """Return the options struct of the protocol with these fields set."""
+    """Return the protocol's options with these fields set."""
     known = spec.options.__struct_encode_fields__
     for key in options:
         if key not in known:
@@ -123,7 +119,7 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
             hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
             raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
         value = options[key]
-        if isinstance(value, int | float) and not abs(value) < 2**63:  # which NaN is not, either
+        if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN fails this comparison, too
             raise ProtocolError(f"options of protocol {spec.name!r}: {key} = {value} is not a number to work with")
     try:
         return msgspec.convert(dict(options), spec.options)
@@ -132,14 +128,12 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
 
 
 def check_overlay(spec: ProtocolSpec, overlay: Overlay, f: int, options: msgspec.Struct) -> None:
-    """Raise a `ProtocolError` if the protocol refuses this overlay, f and options; every runtime
-    calls it first.
-    """
+    """Raise a `ProtocolError` if the protocol refuses this overlay, f and options. Every runtime calls this first."""
     reason = spec.refuses(overlay, f, options)
     if reason is not None:
         raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
 
 
 def largest_f(spec: ProtocolSpec, overlay: Overlay, options: msgspec.Struct, most: int) -> int:
-    """Return the largest f from 0 to `most` that the protocol accepts here; 0 if it accepts none."""
+    """Return the largest f from 0 to `most` that the protocol accepts for this overlay, or 0 if it accepts none."""
     return next((f for f in range(most, 0, -1) if spec.refuses(overlay, f, options) is None), 0)

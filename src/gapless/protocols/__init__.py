@@ -1,1 +1,1 @@
-"""The protocols of the product, one package each; the registry finds each package's `PROTOCOL`."""
+"""The protocols of Gapless, one package each. The registry finds each package's `PROTOCOL`."""

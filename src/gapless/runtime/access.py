@@ -1,4 +1,4 @@
-"""The settings for dialling: clear text, or TLS with the client's credentials.
+"""The settings with which a program dials brokers: clear text, or TLS with credentials.
 
 A program creates one `Access` and asks it for each connection. Changed files are read again, so
 certificates can be renewed while clients run.
@@ -24,11 +24,11 @@ class Access:
         self._credentials = credentials or Credentials()
         self._context: ssl.SSLContext | None = None
         self._read: Sequence[float] = ()
-        self.context()  # so that an unreadable file is reported at once
+        self.context()  # an unreadable file is reported at once
 
     @classmethod
     def to(cls, url: str, credentials: Credentials | str | Path | None) -> "Access":
-        """Return the access for this URL, with these credentials or with those in this file."""
+        """Return the access for the scheme of this URL, with these credentials or those in this file."""
         if credentials is None:
             return cls(is_tls=True) if is_tls(url) else CLEAR
         if not is_tls(url):
@@ -38,12 +38,12 @@ class Access:
 
     @property
     def scheme(self) -> str:
-        """Return the URL scheme of its addresses."""
+        """Return the URL scheme of the addresses to dial."""
         return "gapless+tls://" if self.is_tls else "gapless://"
 
     @property
     def token(self) -> str:
-        """Return the token for the greeting, or an empty string. No secret is sent in clear text."""
+        """Return the token for the greeting, or an empty string. It is sent over TLS only."""
         return self._credentials.current_token() if self.is_tls else ""
 
     def context(self) -> ssl.SSLContext | None:
@@ -59,7 +59,7 @@ class Access:
                 self._read = read
             except ConfigError:
                 if self._context is None:
-                    raise  # otherwise the files are being replaced: use the previous ones until they are complete
+                    raise  # the files are being replaced: use the previous ones until they are complete
         return self._context
 
 

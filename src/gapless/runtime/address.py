@@ -28,7 +28,9 @@ def redacted(url: object) -> str:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return host and port, `DEFAULT_PORT` if the address has none; an IPv6 address is in brackets."""
+    """Return the host and the port of an address, which is `DEFAULT_PORT` if it names none. IPv6 addresses are in
+    brackets.
+    """
     _refuse_users(address)
     host, colon, port = address.rpartition(":")
     if not colon or "]" in port:
@@ -49,7 +51,7 @@ def _refuse_users(address: str) -> None:
 
 
 def _may_be_host(host: str) -> bool:
-    """Return whether this can be a host name or an address."""
+    """Return whether the text can be a host name or an IP address."""
     try:
         return bool(host.encode("idna")) and host.isprintable() and not _NOT_IN_HOSTS.search(host)
     except UnicodeError:
@@ -69,7 +71,7 @@ def parse_url(url: str) -> list[str]:
 
 
 def is_tls(url: str) -> bool:
-    """Return whether the URL asks for TLS."""
+    """Return whether the URL's scheme is that of TLS."""
     return url.startswith(TLS_SCHEME)
 
 

@@ -1,5 +1,5 @@
-"""Decides which peers a broker accepts: current starts of brokers in the same network, and clients
-within the limits.
+"""Decides which peers a broker accepts: brokers of its network that have not been replaced by a later start, and
+clients within the limits.
 
 It remembers incarnation and boot of each broker that it has met, and refuses earlier starts.
 """
@@ -20,7 +20,7 @@ __all__ = ["Admission"]
 
 
 class AdmissionHost(Protocol):
-    """The broker, as its admission sees it."""
+    """The parts of a broker that the admission uses."""
 
     config: NetworkConfig
     name: str
@@ -29,38 +29,34 @@ class AdmissionHost(Protocol):
     wall_ns: Callable[[], int]
 
     @property
-    def is_ready(self) -> bool:
-        """Return whether it has joined."""
-        ...
+    def is_ready(self) -> bool: ...
 
     @property
-    def links(self) -> Links:
-        """Return its links."""
-        ...
+    def links(self) -> Links: ...
 
 
 class Admission:
-    """The admission of one broker."""
+    """Accepts or refuses the peers of one broker."""
 
     def __init__(
         self, house: AdmissionHost, broker_security: BrokerSecurity | None, around: list[str], trace: str
     ) -> None:
-        """`broker_security` authenticates peers; None if every peer is accepted. `around` are
-        alternatives for clients.
+        """`broker_security` authenticates peers; None accepts every peer. `around` lists alternative brokers for
+        clients.
         """
         self.met: dict[str, tuple[int, int]] = {}
-        """By broker: the incarnation and boot of its last start."""
+        """For each broker, the incarnation and boot of the last start that this one has met."""
         self.on_met: Callable[[dict[str, tuple[int, int]]], None] = lambda met: None
-        """Called when that has changed."""
+        """Called when `met` has changed."""
         self._house = house
         self._broker_security = broker_security
         self._around = around
         self._trace = trace
         self._options = msgspec.to_builtins(house.config.options)
         self._broker_hosts: dict[str, None] = {}
-        """Hosts of authenticated brokers, which are accepted even if too many others connect."""
+        """Hosts of authenticated brokers, which are accepted even if too many peers from other hosts connect."""
 
-    # ---- accepting connections --------------------------------------------------------------------------------
+    # ---- accepting connections ----------------------------------------------------------------------------
 
     def may_come(self, host: str) -> bool:
         """Return whether a peer from this host may connect now."""
@@ -73,11 +69,11 @@ class Admission:
         return False
 
     def turned_away(self, address: str, code: str, reason: str) -> None:
-        """Record a peer that was refused before its greeting."""
+        """Log a peer that was refused before its greeting."""
         self._house.links.refusals.unauthenticated(address, code, reason)
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Authenticate a peer that dialled."""
+        """Authenticate a peer that dialled. Return its identity, or a refusal with the reason."""
         if self._broker_security is None:
             return ANYBODY
         who = self._broker_security.identify(connection, hello)
@@ -94,7 +90,7 @@ class Admission:
     # ---- greetings ----------------------------------------------------------------------------------------
 
     def greeting(self) -> bytes:
-        """Return the greeting for brokers."""
+        """Return this broker's greeting for other brokers, as bytes."""
         house = self._house
         return greeting(
             BROKER, house.name, protocol=house.config.spec.name, network=house.config.fingerprint,
@@ -102,7 +98,7 @@ class Admission:
         )  # fmt: skip
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
-        """Decide whether to accept a peer that dialled."""
+        """Decide whether to accept a peer that dialled; return the answer to its greeting."""
         house = self._house
         if hello.network and hello.network != house.config.fingerprint:
             return Refusal("network", f"{house.name!r} has another network file; give every host the same one")
@@ -119,7 +115,7 @@ class Admission:
         return refusal or self._welcome(hello.name, identity)
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Decide whether to keep the connection to a broker that this one dialled."""
+        """Decide whether to keep the connection to a broker that this one dialled. Return a refusal to end it."""
         if self._broker_security is not None and not self._broker_security.is_broker(
             connection.peer_certificate, welcome.name
         ):

@@ -32,20 +32,20 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class Actor(NamedTuple):
-    """A user or broker that performs an action, and its address."""
+    """The user or broker that performs an action, and its address."""
 
     identity: Identity
     address: str
 
     @property
     def facts(self) -> dict[str, str]:
-        """Return the fields for logs."""
+        """Return the fields that describe the actor in logs."""
         proof = {"proof": self.identity.proof} if self.identity.proof else {}
         return {"who": self.identity.text, **proof, "address": self.address}
 
 
 class AuditLog:
-    """The audit log of one broker. Without a file, operators' actions appear only in the broker's log."""
+    """Writes the audit log of one broker. Without a file, operators' actions appear only in the broker's log."""
 
     def __init__(self, file: str, broker: str, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self.failures = 0
@@ -72,7 +72,7 @@ class AuditLog:
         if complaint:
             self._logger.warning(complaint, extra={"event": "file.exposed"})
 
-    # ---- what happens ---------------------------------------------------------------------------------------
+    # ---- recorded events ------------------------------------------------------------------------------------
 
     def login(self, hello: Hello, actor: Actor) -> None:
         """Record that a peer logged in."""
@@ -91,12 +91,12 @@ class AuditLog:
         self._write(event, {**facts, "reason": reason})
 
     def act(self, event: str, sentence: str, actor: Actor, **facts: str) -> None:
-        """Record that an operator, or a user with the right to operate, changed something for others."""
+        """Record an action that changed something for other users, by an operator or a user with that right."""
         self._logger.warning(sentence, extra={"event": event, **facts, **actor.facts})
         self._write(event, {**facts, **actor.facts})
 
     def note(self, event: str, **facts: str) -> None:
-        """Record another event that changes permissions."""
+        """Record another event that changes permissions, such as a reload of users."""
         self._write(event, facts)
 
     # ---- the file -------------------------------------------------------------------------------------------
@@ -132,7 +132,6 @@ class AuditLog:
         self._handle, self._opened = handle, (about.st_dev, about.st_ino)
 
     def close(self) -> None:
-        """Close the file."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle, self._opened = -1, (0, 0)

@@ -49,11 +49,11 @@ __all__ = ["Broker", "listen_error"]
 
 DRAIN_POLL_S = 0.02
 NEWS_S = 0.5
-"""How often the broker checks for changes to log."""
+"""The interval at which the broker looks for changes to log."""
 
 
 class Broker:
-    """One broker of a network. `start` returns once the broker has joined."""
+    """One broker of a network: its node, links and listening port. `start` returns when the broker has joined."""
 
     def __init__(
         self, config: NetworkConfig, name: str, *, trace: str = "", wall_ns: Callable[[], int] = time.time_ns
@@ -64,14 +64,14 @@ class Broker:
         self.name = name
         self.entry = config.broker(name)
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        """Resolved with the exception when the node fails."""
+        """A future that is resolved with the exception when the node fails."""
         self.incarnation = 0
         self.boot = time.time_ns()
         self.started = time.time()
         self.logger = logger_of(name)
         self.audit = AuditLog(config.audit_log.file_of(name), name, self.logger)
         self.broker_security = BrokerSecurity(config, name, self.logger) if config.security is not None else None
-        """Authentication and permissions; None in a network without TLS."""
+        """Authenticates peers and checks permissions; None in a network without TLS."""
         self.reloading: asyncio.Task[bool] | None = None
         """The task that reloads certificates and users."""
         runtime = config.runtime
@@ -82,7 +82,7 @@ class Broker:
         self._inhabitant: BrokerNode | None = None
         self._starting_over: asyncio.Task[None] | None = None
         self._awaited: dict[str, str] = {}
-        """During the start: the brokers that this one waits for, and why."""
+        """The brokers that this one waits for while it starts, each with the reason."""
         self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self.clocks = ClockCheck(config, name, self._access, self.logger, wall_ns)
@@ -134,7 +134,7 @@ class Broker:
         )
         return links
 
-    # ---- a life -------------------------------------------------------------------------------------------
+    # ---- start and stop -----------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Listen, choose an incarnation, and join the network."""
@@ -187,7 +187,9 @@ class Broker:
         return self._links.new_connection(None, b"")
 
     async def _begin_with(self, incarnation: int, found: DiskContents | None) -> None:
-        """Start the node with the contents of its disk, in a thread because there can be much to read."""
+        """Start the node with this incarnation and the contents of its disk. A thread reads the disk, because that can
+        take long.
+        """
         await self.clocks.wait_until_right()
         if self._disk is None:
             self._begin(incarnation)
@@ -246,7 +248,7 @@ class Broker:
             self.failure.set_result(error)
 
     async def _start_over(self, peer: str) -> None:
-        """Forget everything and restart with a new incarnation, because a peer remembers an earlier start."""
+        """Drop all state and restart with a new incarnation, because a peer remembers an earlier start."""
         self.logger.warning(
             "other brokers remember an earlier start of this broker: restarting with a new incarnation",
             extra={"event": "broker.restarting", "peer": peer},
@@ -275,7 +277,7 @@ class Broker:
             await self._disk.close()
 
     async def stop(self) -> None:
-        """Leave the network gracefully."""
+        """Leave the network gracefully: finish sending, and say goodbye to peers."""
         self._is_ready = False
         self._hush()
         self.clocks.stop()
@@ -298,30 +300,26 @@ class Broker:
         if self.broker_security is not None:
             self.broker_security.close()
 
-    # ---- what its links ask -------------------------------------------------------------------------------
+    # ---- called by the links (`Owner`) --------------------------------------------------------------------
 
     def greeting(self) -> bytes:
-        """Return the greeting for brokers."""
         return self.admission.greeting()
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Authenticate a peer that dialled."""
         return self.admission.identify(connection, hello)
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Return whether the identity has a right that not every user has."""
         return self.admission.permits(identity, right)
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
-        """Decide whether to accept a peer that dialled."""
         return self.admission.answer(hello, identity, host)
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Decide whether to keep the connection to a broker that this one dialled."""
         return self.admission.welcomed(connection, welcome)
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """Handle a broker's refusal."""
+        """Handle a refusal by another broker: restart if it has met another start of this one, otherwise log
+        the reason."""
         if refusal.code == "stale":
             if self._starting_over is None and self._is_ready:
                 self._starting_over = asyncio.get_running_loop().create_task(self._start_over(peer))
@@ -332,7 +330,7 @@ class Broker:
                 self.logger.error(f"refused by a peer: {refusal.reason}", extra={"event": "broker.refused", **facts})
 
     def protocol_violated(self, client: str, reason: str) -> None:
-        """End the session of a client that asked for something that it may not do, and notify it."""
+        """End the session of a client that sent a forbidden request, and notify the client."""
         self._expulsions.end_session(client, "denied", reason)
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
@@ -340,7 +338,7 @@ class Broker:
         return self._expulsions.end_client(client, actor)
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """Stop waiting for a broker that will not return, on behalf of an operator; report the losses."""
+        """Stop waiting for a broker that will not return, on behalf of an operator, and report the lost events."""
         reason = ""
         if not self.config.spec.forgets:
             reason = f"brokers of protocol {self.config.spec.name!r} do not wait for others"
@@ -357,7 +355,7 @@ class Broker:
         return {"forgotten": True, "reason": ""}
 
     def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
-        """Delete from history everything that a publisher has published so far, on behalf of an operator."""
+        """Delete from history all events that a publisher has published so far, on behalf of an operator."""
         reason = ""
         if not self.config.spec.deletes:
             reason = f"brokers of protocol {self.config.spec.name!r} keep no history"
@@ -374,7 +372,7 @@ class Broker:
         self.audit.act("events.deleted", "an operator deleted the events of a publisher", actor, peer=publisher)
         return {"deleted": True, "reason": ""}
 
-    # ---- how it is ----------------------------------------------------------------------------------------
+    # ---- state --------------------------------------------------------------------------------------------
 
     @property
     def is_ready(self) -> bool:
@@ -383,7 +381,7 @@ class Broker:
 
     @property
     def hindrance(self) -> str:
-        """Return why the broker is not healthy, or an empty string."""
+        """Return why the broker is not healthy, or an empty string if it is."""
         stopping = [wait.text for wait in self._waiting.waits if wait.stops_broker]
         if not self._is_ready:
             return "; ".join(["not ready", *stopping])
@@ -391,7 +389,7 @@ class Broker:
 
     @property
     def damages(self) -> list[str]:
-        """Return descriptions of the damage found on its disk."""
+        """Return a description of each damage found on the broker's disk."""
         return [] if self._disk is None else list(self._disk.damages)
 
     @property
@@ -401,11 +399,11 @@ class Broker:
 
     @property
     def node(self) -> BrokerNode | None:
-        """Return the running node; None before the start and after a failure."""
+        """Return the running node, or None before the start and after a failure."""
         return self._inhabitant if self._links.host.node is not None else None
 
     def report(self, about: str = "") -> dict[str, Any]:
-        """Return the report that `gapless status` shows; or the details that a console asks about."""
+        """Return the status report that `gapless status` shows, or the details named by `about`."""
         topic, _, after = about.partition(" ")
         match topic:
             case "clients":

@@ -1,5 +1,4 @@
-"""Connects a broker's node to its store: writes what the node keeps, and reports to the node when
-it is on disk.
+"""Connects a broker's node to its store: writes the batches of the node, and notifies it when they are on disk.
 
 Opening and reading take time, so threads do it. The store writes in its own thread; its reports
 return through the event loop.
@@ -31,16 +30,16 @@ MET = "runtime/met"
 PAGE_BYTES = 8 * 1024 * 1024
 STAMP_MAX = (1 << 63) - 1
 QUEUE_BYTES = 256 * 1024 * 1024
-"""Maximum number of bytes that wait for the disk. The windows of clients and brokers keep it lower."""
+"""The maximum number of bytes that wait to be written. The windows of clients and brokers keep the number lower."""
 DAMAGES_MAX = 20
-"""Maximum number of reported damages; `gapless data check` lists all."""
+"""The maximum number of damages that are reported; `gapless data check` lists all."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_met = msgspec.msgpack.Decoder(dict[str, tuple[int, int]]).decode
 
 
 class BrokerDisk:
-    """An open data directory. `give` passes inputs to the node; `failed` is called when the disk
-    becomes unusable.
+    """A broker's open data directory. `give` passes inputs to the node; `failed` is called when the disk becomes
+    unusable.
     """
 
     def __init__(
@@ -55,14 +54,14 @@ class BrokerDisk:
         self._batch = 0
         self._synced = 0
         self._kept: deque[tuple[int, int]] = deque()
-        """Batches in progress, with the node's numbers for them."""
+        """The batches being written, with the numbers that the node gave them."""
         self.damages: list[str] = []
-        """Descriptions of the damage found since the start."""
+        """A description of each damage found since the start."""
         self._quiet = asyncio.Event()
         self._is_closed = False
 
     async def open(self, config: NetworkConfig, name: str, directory: Path) -> None:
-        """Open or create the directory; raise a `StorageError` if that fails."""
+        """Open or create the directory. Raise a `StorageError` if that fails."""
         storage = config.storage
         settings = StorageSettings(storage.sync, storage.interval_ms, QUEUE_BYTES)
         self._store = await asyncio.to_thread(
@@ -83,10 +82,10 @@ class BrokerDisk:
                 extra={"event": "disk.stale"},
             )
 
-    # ---- what is there ------------------------------------------------------------------------------------
+    # ---- reading ------------------------------------------------------------------------------------------
 
     async def read(self) -> DiskContents:
-        """Return everything that was kept before, for a node that starts."""
+        """Return all data of the previous start, for a node that starts."""
         await self._until_synced()
         contents = await asyncio.to_thread(self._read)
         self._entries = contents.entries
@@ -109,12 +108,12 @@ class BrokerDisk:
             reader.close()
 
     def _note_damage(self, error: DamagedError) -> None:
-        """Record a damage; also called in threads that read."""
+        """Record a damage. Threads that read call this, too."""
         if str(error) not in self.damages and len(self.damages) < DAMAGES_MAX:
             self.damages.append(str(error))
 
     def _all_history(self, origin: str) -> Iterator[HistoryRow]:
-        """Yield the history of an origin lazily, as it may not fit into memory."""
+        """Yield the history of an origin row by row, because it may not fit into memory."""
         assert self._store is not None
         reader = self._store.reader()
         since = -1
@@ -140,7 +139,7 @@ class BrokerDisk:
 
     @property
     def incarnation(self) -> int | None:
-        """Return the last incarnation that started with this disk, or None."""
+        """Return the last incarnation that started with this disk, or None if there is none."""
         blob = self._entries.get(INCARNATION)
         return None if blob is None else msgspec.msgpack.decode(blob, type=int)
 
@@ -150,20 +149,20 @@ class BrokerDisk:
         blob = self._entries.get(MET)
         return {} if blob is None else _decode_met(blob)
 
-    # ---- what is kept -------------------------------------------------------------------------------------
+    # ---- writing ------------------------------------------------------------------------------------------
 
     @property
     def handlers(self) -> dict[type, Callable[[Any], None]]:
-        """Return the handlers of the effects that concern the disk."""
+        """Return the handler for each effect that concerns the disk."""
         return {Keep: self.keep}
 
     def keep(self, effect: Keep) -> None:
-        """Write a batch of the node."""
+        """Write a batch of the node's data."""
         self._kept.append((self._batch + 1, effect.number))
         self._write(effect.changes)
 
     async def note_incarnation(self, incarnation: int) -> None:
-        """Store the incarnation of this start before the broker sends anything, so that its disk does not count as new
+        """Store the incarnation of this start before the broker sends anything. Otherwise its disk would count as new
         at the next start.
         """
         self._write([Put(INCARNATION, _encode(incarnation))])
@@ -183,7 +182,7 @@ class BrokerDisk:
         except StorageError as error:
             self._fail(error)
 
-    # ---- what the store reports ---------------------------------------------------------------------------
+    # ---- reports of the store -----------------------------------------------------------------------------
 
     def _on_synced(self, batch: int) -> None:
         self._loop.call_soon_threadsafe(self._report, batch)
@@ -207,7 +206,7 @@ class BrokerDisk:
             self._failed(error)
 
     async def close(self) -> None:
-        """Write the pending batches and unlock the directory."""
+        """Write the pending batches, and unlock the directory."""
         self._is_closed = True
         if self._store is not None:
             await asyncio.to_thread(self._store.close)

@@ -1,4 +1,4 @@
-"""Authenticates peers of a broker, by certificates and users that it reads from files.
+"""Authenticates the peers of a broker with certificates, tokens and users, which it reads from files.
 
 **Brokers** prove with a certificate which broker of the network they are; there is no other proof.
 **Clients** prove their user with a certificate, a token or a signed token, and their names begin
@@ -41,20 +41,20 @@ __all__ = ["BrokerSecurity"]
 
 LOOK_S = 2.0
 KEYS_S = 0.5
-"""How often the broker checks whether keys have to be fetched (`remote_keys`)."""
+"""The interval at which the broker checks whether keys have to be fetched (`remote_keys`)."""
 SOON_S = 30 * 86_400.0
-"""From this time before its expiry, a certificate causes a warning every day."""
+"""How long before its expiry a certificate begins to cause a daily warning, in seconds."""
 TELL_S = 86_400.0
 
 WHO = "authenticate with a certificate or token of this network: credentials=… in a program, --credentials in a shell"
 GRANT = "grant."
-"""The prefix of tokens from `BrokerSecurity.grant`. Static tokens contain a colon and signed tokens begin with a JSON
-object in base64, so neither has it."""
+"""The prefix of tokens that `BrokerSecurity.grant` returns. No other token has it: a static token contains a colon, and
+a signed token begins with a JSON object in base64."""
 NOT_RIGHT = "the token is invalid or revoked"
 
 
 class _Read(NamedTuple):
-    """The content of the files."""
+    """The contents of the files of a broker's security."""
 
     server: ssl.SSLContext
     users: Users | None
@@ -63,7 +63,7 @@ class _Read(NamedTuple):
 
 
 class BrokerSecurity:
-    """Authentication and users of one broker."""
+    """Authenticates the peers of one broker, and knows its users."""
 
     def __init__(self, config: NetworkConfig, broker: str, logger: Logger) -> None:
         assert config.security is not None
@@ -80,7 +80,7 @@ class BrokerSecurity:
         self._files = {kind: Path(path) for kind, path in config.security.files(broker).items()}
         self._logger = logger
         self._also: list[Path] = []
-        """Files that the users' file refers to."""
+        """Further files that the users' file refers to."""
         self._seen = self._stamps()
         self._read = self._load()
         self.keys_removed: Callable[[], None] = lambda: None
@@ -89,7 +89,7 @@ class BrokerSecurity:
         self._remote_keys.adopt(self._read.users)
         self._warned: dict[str, float] = {}
         self._grants: dict[bytes, Identity] = {}
-        """By token hash: the users on whose behalf this process acts."""
+        """For each granted token's hash, the user on whose behalf this process acts."""
         self._watching: list[asyncio.Task[None]] = []
 
     # ---- files --------------------------------------------------------------------------------------------
@@ -118,13 +118,13 @@ class BrokerSecurity:
         return {path: _stamp(path) for path in (*self._files.values(), *self._also)}
 
     def watch(self) -> None:
-        """Start watching the files."""
+        """Start checking the files for changes."""
         self._warn_of_expiries()
         loop = asyncio.get_running_loop()
         self._watching = [loop.create_task(self._watch()), loop.create_task(self._watch_keys())]
 
     def close(self) -> None:
-        """Stop watching the files."""
+        """Stop checking the files."""
         for task in self._watching:
             task.cancel()
 
@@ -137,13 +137,13 @@ class BrokerSecurity:
             self.looked()
 
     async def _watch_keys(self) -> None:
-        """Run the check for remote keys in its own task, because an issuer can be slow to answer."""
+        """Start the task that checks for remote keys. It is separate, because an issuer can be slow to answer."""
         while True:
             await self._remote_keys.look(self.users)
             await asyncio.sleep(KEYS_S)
 
     async def reload(self, why: str) -> bool:
-        """Read the files again; return whether they are valid."""
+        """Read the files again and apply them if they are valid. Return whether they are."""
         self._also = []
         self._seen = self._stamps()
         before = self._read
@@ -194,7 +194,7 @@ class BrokerSecurity:
         return self._read.server
 
     def report(self) -> dict[str, Any]:
-        """Return the state for status and metrics, without secrets."""
+        """Return the security state for status reports and metrics, without secrets."""
         return {
             "users": None if self.users is None else len(self.users.by_name),
             "expiries": dict(self.expiries),
@@ -206,38 +206,40 @@ class BrokerSecurity:
     # ---- tickets ------------------------------------------------------------------------------------------
 
     def ticket(self, client: str, text: str, position: int) -> bytes:
-        """Return a signed ticket for a client's subscription; empty if the network has no users."""
+        """Return a signed ticket which proves that a client had this subscription at a position. It is empty if the
+        network has no users.
+        """
         tickets = self._read.tickets
         return b"" if tickets is None else tickets.issue(client, text, position)
 
     def granted(self, ticket: bytes, client: str, position: int) -> str | None:
-        """Return the filter that a ticket grants to a client from this position on; None if it grants nothing."""
+        """Return the filter that a ticket grants to a client from this position on, or None if it grants none."""
         tickets, users = self._read.tickets, self.users
         return None if tickets is None or users is None else tickets.read(ticket, client, position, users.revoked)
 
-    # ---- who ----------------------------------------------------------------------------------------------
+    # ---- identities ---------------------------------------------------------------------------------------
 
     @property
     def users(self) -> Users | None:
-        """Return the current users, or None if the network has no users."""
+        """Return the current users, or None if the network has none."""
         return self._read.users
 
     def user(self, name: str) -> User | None:
-        """Return the user of this name, or None if it is unknown or disabled."""
+        """Return the user with this name, or None if it is unknown or disabled."""
         found = None if self.users is None else self.users.by_name.get(name)
         return None if found is None or found.disabled else found
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Authenticate the peer, and check that it may use the name in its hello."""
+        """Authenticate a peer, and check that it may use the name in its greeting. Return its identity or a refusal."""
         found = self.prove(connection.peer_certificate, hello.token)
         return found if isinstance(found, Refusal) else self._fitting(hello, found)
 
     def prove(self, certificate: Mapping[str, Any], token: str) -> Identity | Refusal:
-        """Return the identity that a certificate or token proves; both can be missing."""
+        """Return the identity that a certificate or token proves, or a refusal. Both can be missing."""
         try:
             return self._prove(certificate, token)
         except DeniedError as error:
-            # A client retries after a limit, and the key may have arrived by then.
+            # A client retries after a refusal with this code, and the key may have arrived by then.
             return Refusal("limit" if isinstance(error, KeysPendingError) else "denied", str(error))
 
     def _prove(self, certificate: Mapping[str, Any], token: str) -> Identity:
@@ -266,7 +268,7 @@ class BrokerSecurity:
         return self._prove_static(token)
 
     def _prove_static(self, token: str) -> Identity:
-        """Return the user of a static token. An unknown user gets the same answer as a wrong secret."""
+        """Return the user of a static token. An unknown user gets the same refusal as a wrong secret."""
         user = self.user(split_token(token)[0])
         for kept in () if user is None else user.tokens:
             text, expires = (kept, inf) if isinstance(kept, str) else (kept.hash, kept.expires_s)
@@ -277,15 +279,14 @@ class BrokerSecurity:
         raise DeniedError(NOT_RIGHT)
 
     def grant(self, identity: Identity) -> str:
-        """Return a token for a client in this process that acts for this user. It is valid until
-        `revoke`; permissions are looked up at each use.
+        """Return a token for a client in this process that acts on behalf of a user, valid until `revoke`. Permissions
+        are looked up at each use.
         """
         token = GRANT + secrets.token_urlsafe(32)
         self._grants[sha256(token.encode()).digest()] = identity
         return token
 
     def revoke(self, token: str) -> None:
-        """Invalidate a granted token."""
         self._grants.pop(sha256(token.encode()).digest(), None)
 
     def _prove_granted(self, token: str) -> Identity:
@@ -318,7 +319,7 @@ class BrokerSecurity:
         return user
 
     def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
-        """Return the identity if it may use the name in the hello, or a refusal."""
+        """Return the identity if it may use the name in the greeting; otherwise return a refusal."""
         if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
             who = "has no broker certificate" if identity.kind != "broker" else f"is broker {identity.name!r}"
             return Refusal("denied", f"the peer that calls itself broker {hello.name!r} {who} of this network")
@@ -332,13 +333,13 @@ class BrokerSecurity:
         return identity
 
     def is_broker(self, certificate: Mapping[str, Any], name: str) -> bool:
-        """Return whether the peer that this broker dialled is the given broker."""
+        """Return whether a certificate is that of the given broker."""
         revoked = self.users is not None and self.users.is_revoked(certificate)
         return not revoked and named_in(uris_of(certificate), self.network) == ("broker", name)
 
     def may(self, identity: Identity, right: str) -> bool:
-        """Return whether the identity has a right (`status`, `operate`). Brokers have all rights;
-        without users, everybody has.
+        """Return whether the identity has a right (`status`, `operate`). Brokers have all rights; in a network without
+        users, every peer has.
         """
         if identity.kind == "user":
             user = self.user(identity.name)
@@ -347,7 +348,7 @@ class BrokerSecurity:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return a value that differs when the file has changed."""
+    """Return the modification time and size of a file, which differ when it has changed."""
     try:
         about = path.stat()
     except OSError:

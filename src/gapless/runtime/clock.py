@@ -12,20 +12,18 @@ from collections.abc import Callable
 __all__ = ["SteadyClock", "now_us"]
 
 SLEW = 1 / 2000
-"""The fraction of elapsed time by which the protocol's clock may approach the host's: the slew rate
-of NTP.
-"""
+"""The fraction of elapsed time by which the protocol's clock can approach the host's: the slew rate of NTP."""
 LOOK_NS = 1_000_000_000
-"""How often the host's clock is read."""
+"""The interval at which the host's clock is read, in nanoseconds."""
 
 
 def now_us() -> int:
-    """Return monotonic microseconds, for measurements in this process."""
+    """Return the monotonic time in microseconds, for measurements in this process."""
     return time.monotonic_ns() // 1000
 
 
 _UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Includes the time in which the machine was suspended, if the system has such a clock."""
+"""A monotonic clock that includes the time in which the machine was suspended, if the system has one."""
 
 
 def _uptime_ns() -> int:
@@ -47,7 +45,7 @@ class SteadyClock:
         self._last_us = 0
 
     def __call__(self) -> int:
-        """Return the time."""
+        """Return the time in microseconds since 1970."""
         uptime_ns = self._uptime_ns()
         if uptime_ns - self._looked_ns >= LOOK_NS:
             self._approach(uptime_ns)
@@ -58,7 +56,7 @@ class SteadyClock:
 
     @property
     def jump_s(self) -> float:
-        """Return by how many seconds the host's clock is ahead: how far it was set since the node started."""
+        """Return by how many seconds the host's clock is ahead, because it was set since the node started."""
         return (self._wall_ns() - self._uptime_ns() - self._offset_ns) / 1e9
 
     def _approach(self, uptime_ns: int) -> None:

@@ -1,5 +1,4 @@
-"""Checks whether the clock of a broker's host is right, by comparing it with those of other
-brokers.
+"""Checks whether the clock of a broker's host is right, by comparing it with those of other brokers.
 
 Timestamps order events whatever the clocks show, so no guarantee depends on them. Ages and times in
 queries (`since="10m"`) do, and a clock that is a day ahead would move all later positions by a day.
@@ -32,13 +31,13 @@ from gapless.runtime.probe import probe
 __all__ = ["ClockCheck", "Difference"]
 
 CHECK_S = 10.0
-"""How often the clocks are compared."""
+"""The interval at which the clocks are compared."""
 ASK_AGAIN_S = 1.0
-"""How often they are compared while the broker waits for its clock to be set."""
+"""The interval at which they are compared while the broker waits for its clock to be set."""
 UNANSWERED_S = 30.0
-"""How long a broker that starts asks others that do not answer in time, before it joins without an answer."""
+"""How long a starting broker keeps asking brokers that do not answer in time, before it joins anyway."""
 FAR = 10
-"""A broker does not join if the difference exceeds this multiple of `max_clock_skew_ms`."""
+"""The multiple of `max_clock_skew_ms` above which a broker does not join."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -47,15 +46,15 @@ class Difference(msgspec.Struct, frozen=True):
     ahead_s: float
     """By how many seconds this host's clock is ahead."""
     doubt_s: float
-    """The possible error: half of the round-trip time."""
+    """The uncertainty: half of the round-trip time."""
 
     def exceeds(self, bound_s: float) -> bool:
-        """Return whether the difference certainly exceeds the bound."""
+        """Return whether the difference exceeds the bound, whatever the error."""
         return abs(self.ahead_s) - self.doubt_s > bound_s
 
 
 class ClockCheck:
-    """The clock check of one broker."""
+    """Compares the clock of one broker's host with those of other brokers."""
 
     def __init__(
         self,
@@ -67,11 +66,11 @@ class ClockCheck:
         steady_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.differences: dict[str, Difference] = {}
-        """By broker that answered the last query."""
+        """The difference to each broker that answered the last query."""
         self.complaint = ""
-        """Why the broker does not join, or an empty string."""
+        """Why the broker does not join; an empty string if it does."""
         self._are_busy = False
-        """Whether a broker was there at the last query, and did not answer in time."""
+        """Whether a broker accepted the last query and did not answer in time."""
         self._config = config
         self._name = name
         self._access = access
@@ -85,7 +84,7 @@ class ClockCheck:
 
     @property
     def ahead_s(self) -> float:
-        """Return by how much this clock is ahead of the median of the others; 0 if none answered."""
+        """Return by how many seconds this clock is ahead of the median of the others, or 0 if none answered."""
         return median(each.ahead_s for each in self.differences.values()) if self.differences else 0.0
 
     def is_wrong(self, times: int = 1) -> bool:
@@ -94,7 +93,7 @@ class ClockCheck:
         return 2 * len(far) > len(self.differences)
 
     async def compare(self) -> None:
-        """Ask the other brokers for their time."""
+        """Ask the other brokers for their time, and record the differences."""
         self._are_busy = False
         answers = await asyncio.gather(*(self._ask(peer) for peer in self._around))
         self.differences = {peer: found for peer, found in zip(self._around, answers, strict=True) if found is not None}
@@ -119,7 +118,7 @@ class ClockCheck:
         return Difference(wall_s + half_s - welcome.time_s, half_s) if welcome.time_s else None
 
     async def wait_until_right(self) -> None:
-        """Return when this clock is close enough to those of most brokers to join them."""
+        """Wait until this clock is close enough to those of most brokers to join them."""
         give_up_s = self._steady_s() + UNANSWERED_S
         while True:
             await self.compare()

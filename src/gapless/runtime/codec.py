@@ -24,19 +24,18 @@ from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 __all__ = ["ATTRIBUTE_BYTES", "ENTRIES_MAX", "SMALL", "Codec", "message_types"]
 
 ATTRIBUTE_BYTES = 16
-"""Fixed size of an attribute, besides its name and its text."""
+"""The number of bytes that an attribute counts besides its name and its text."""
 
 ENTRIES_MAX = 200_000
-"""Maximum number of values in one batch from a client, including names and numbers in maps, so that
-no turn is long. A client that reconnects fills half of it with publications; it sends ten values
-for each subscription and four for each of its publishers.
-"""
+"""The maximum number of values in one batch from a client, including names and numbers in maps, so that decoding does
+not take long. A client that reconnects fills half of it with publications. It sends ten values for each subscription,
+and four for each of its publishers."""
 SMALL = 512 * 1024
-"""Smaller batches are decoded at once: counting their values would take as long."""
+"""The size in bytes below which a batch is decoded without counting its values: counting would take as long."""
 
 
 class Codec:
-    """Encodes the messages of nodes of one protocol; decodes those from brokers and clients."""
+    """Encodes the messages of one protocol, and decodes batches from brokers and clients."""
 
     def __init__(
         self,
@@ -49,23 +48,22 @@ class Codec:
         types = message_types(spec)
         self._frame_max = frame_max
         self._split_at = frame_max
-        """From this size on, several messages are split into several frames."""
+        """The size in bytes from which a batch is split into several frames."""
         self._event_max = frame_max if event_max is None else event_max
-        """The largest event that a client may send; by default any that fits into a frame."""
+        """The largest event that a client may send, in bytes; by default any event that fits into a frame."""
         self._batch_max = frame_max if batch_max is None else batch_max
-        """Maximum number of messages in one frame from a client; by default as many as fit into it."""
+        """The maximum number of messages in one frame from a client; by default as many as fit."""
         self._run_max = frame_max if run_max is None else run_max
-        """Maximum size of a run from a client, calculated as if each event were sent separately,
-        because brokers may have to split the run.
-        """
+        """The maximum size of a run from a client. The size is that of its events as separate messages, because brokers
+        may have to split the run."""
         self._encode = msgspec.msgpack.Encoder().encode
         self._carrying = _carrying(types)
         self._from_broker = _decoder(types)
         self._from_client = _decoder(spec.client_messages) if spec.client_messages else self._from_broker
 
     def frames(self, messages: Sequence[Any]) -> list[bytes]:
-        """Return the messages as one frame, in two pieces ready to be written, or as several frames
-        if one would be too large.
+        """Return the messages as one frame in two parts ready to be written, or as several frames if one would be too
+        large.
         """
         pieces: list[bytes] = []
         self._add(messages, pieces)
@@ -87,7 +85,7 @@ class Codec:
             )
 
     def decode(self, body: memoryview, *, is_client: bool) -> list[Any]:
-        """Return the messages of a batch; raise a `WireError` that the sender can be shown."""
+        """Return the messages of a batch. Raise a `WireError` with a message for the sender if it is malformed."""
         if is_client:
             self._check_effort(body)
         try:
@@ -101,7 +99,7 @@ class Codec:
         return messages
 
     def _check_runs(self, messages: list[Any], size: int) -> None:
-        """Check that what is in columns can be read, and that runs do not expand to more than a frame holds."""
+        """Check that the runs in a batch can be decoded, and do not expand to more than a frame holds."""
         values = 0
         for message in messages:
             events = events_of(message) if message.__class__ in self._carrying else None
@@ -121,7 +119,7 @@ class Codec:
             )
 
     def _check_effort(self, body: memoryview) -> None:
-        """Check that a client's batch, which is decoded in one go, does not contain too many values."""
+        """Check that a client's batch does not contain too many values, because it is decoded in one turn."""
         count = length_of(body)
         if count > self._batch_max:
             raise WireError(f"a batch of {count:,} messages is too large; {self._batch_max:,} is the limit")
@@ -137,7 +135,7 @@ def _too_many_values() -> str:
 
 
 def _check_sizes(messages: list[Any], event_max: int) -> None:
-    """Check the size of each event. A regular client does this before it sends them."""
+    """Check that no event exceeds the maximum size. Client libraries check this before they send an event."""
     for message in messages:
         events = events_of(message)
         if isinstance(events, EventRun):
@@ -151,7 +149,7 @@ def _check_sizes(messages: list[Any], event_max: int) -> None:
 
 
 def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:
-    """Return the size of an event as the bound counts it."""
+    """Return the size of an event in bytes, as limits count it."""
     texts = sum(len(value.encode()) for value in attributes.values() if isinstance(value, str))
     return len(payload) + ATTRIBUTE_BYTES * len(attributes) + sum(len(name.encode()) for name in attributes) + texts
 

@@ -1,4 +1,4 @@
-"""A link to one peer of a node, and one connection to it, from the greeting to its end.
+"""A link to one peer of a node, and the connection behind it from greeting to end.
 
 The side that dialled sends `Hello` and waits; the side that listened answers `Welcome` or
 `Refusal`. From then on both are equal and exchange batches of messages, pings and goodbyes. Any
@@ -51,7 +51,7 @@ from gapless.security.identity import Identity
 __all__ = ["Absence", "Connection", "ConnectionListener", "Link"]
 
 Absence: TypeAlias = Literal["", "suspected", "left", "lost"]
-"""Why a peer is absent; empty if it is not (`detector`)."""
+"""Why a peer is absent, or an empty string if it is present (see `detector`)."""
 
 
 TLS_RECORD = 0x1603
@@ -64,23 +64,23 @@ QUESTIONS = {
     FORGET: "say that a broker will not return",
     DELETE: "delete events",
 }
-"""The queries of a probe, and their descriptions."""
+"""The queries that a probe can send, each with a description of the required permission."""
 LOOK_AGAIN_S = 3_600.0
-"""Clocks are occasionally set, so a moment in the far future is awaited in steps."""
+"""The longest wait for an expiry, after which the clock is read again, because clocks are sometimes set."""
 
 HELLO_MAX = 64 * 1024
 """The largest frame in bytes that a listener reads before it has accepted the greeting: room for the longest name and
 token. The header is checked against it, so a larger frame is refused before it is read."""
 WELCOME_MAX = 1024 * 1024
-"""The largest frame in bytes that the dialling side reads before it is welcome: the addresses of ten thousand
+"""The largest frame in bytes that the dialling side reads before it is accepted: room for the addresses of ten thousand
 brokers."""
 
 
 class Link:
-    """A peer that this node talks to, or wants to.
+    """A peer of this node, with its queue of messages and its connection, if there is one.
 
-    The outbox belongs to the host, which appends to it in its hot loop. Its content is sent before
-    the end of the turn of the event loop, if there is a connection.
+    The host appends to the outbox in its hot loop. The outbox is sent before the end of the turn of the event loop, if
+    there is a connection.
     """
 
     __slots__ = (
@@ -110,28 +110,27 @@ class Link:
         self.outbox: list[Any] = []
         self.connection: Connection | None = None
         self.was_up = False
-        """Whether there was ever a connection. Messages wait for the first connection; later, they
-        are lost.
-        """
+        """Whether there was ever a connection. Messages wait for the first connection; those for a later one
+        are lost."""
         self.established_us = 0
         """When the last connection was established; 0 if there was none."""
         self.absence: Absence = ""
         self.refused_connection = ""
-        """The reason that the peer gave when it left."""
+        """The reason that the peer gave in its goodbye."""
         self.pace = 1
-        """By which factor pings are less frequent than usual."""
+        """The factor by which pings are less frequent than usual."""
         self.silence = Silence(now)
-        """How long the peer has been silent, and how long it may be."""
+        """Measures how long the peer has been silent, and computes the limit."""
         self.sent_us = now
         self.seen_in = 0
         self.seen_out = 0
         self.greeting_connection: Connection | None = None
-        """A connection that this node dialled and that is not answered yet."""
+        """A connection that this node dialled and whose greeting is not answered yet."""
         self.dialling: asyncio.Task[None] | None = None
 
 
 class ConnectionListener(Protocol):
-    """The owner of connections, which decides how to handle their events."""
+    """Handles the events of connections. `Links` implements it."""
 
     loop: asyncio.AbstractEventLoop
     refused_connections: RefusedConnections
@@ -171,7 +170,7 @@ class ConnectionListener(Protocol):
 
 
 class Connection(FrameStream):
-    """One end of a connection. If this end dialled, `target` is the peer and `greeting` its first message."""
+    """One end of a connection. If this end dialled, `target` is the peer and `greeting` is its first message."""
 
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
@@ -185,13 +184,13 @@ class Connection(FrameStream):
         self._expiry: asyncio.TimerHandle | None = None
         self._holding: asyncio.TimerHandle | None = None
         self.is_held = False
-        """Whether reading is paused because its user sent too much."""
+        """Whether reading is paused because the peer's user exceeded a rate limit."""
         self.link: Link | None = None
         """The link that the connection belongs to, once both sides have sent their greetings."""
         self.boot = 0
         """Identifies the start of the peer's process."""
         self.backlog: list[Any] = []
-        """Messages of the last frame that were not processed in time."""
+        """Messages of the last frame that are still to be processed."""
         self.hello: Hello | None = None
         self.identity: Identity | None = None
         """The authenticated identity of the side that dialled."""
@@ -199,21 +198,21 @@ class Connection(FrameStream):
         """Whether the side that dialled was accepted."""
         self.refusal: Refusal | None = None
         self.greeted: asyncio.Future[None] = links.loop.create_future()
-        """Done when the greetings are over, successfully or not."""
+        """A future that is done when the greetings have ended, successfully or not."""
 
     @property
     def is_dialled(self) -> bool:
         """Return whether this end dialled."""
         return self.target is not None
 
-    # ---- the greetings ------------------------------------------------------------------------------------
+    # ---- greetings ----------------------------------------------------------------------------------------
 
     def opened(self) -> None:
         self._patience = self._links.loop.call_later(self._settings.hello_ms / 1000, self._grow_impatient)
         if self.target is None:
             self._links.arrived(self)
         elif self.target.connection is not None:
-            self.abort()  # the peer was quicker
+            self.abort()  # the peer closed it first
         else:
             self.target.greeting_connection = self
             self.write((self._greeting,))
@@ -276,7 +275,7 @@ class Connection(FrameStream):
         self._frame_max = self._settings.client_frame_max if link.is_client else self._settings.frame_max
 
     def hold(self, seconds: float) -> None:
-        """Pause reading for this time: its user has exceeded its rate."""
+        """Pause reading for this time, because the peer's user has exceeded a rate limit."""
         if seconds < HOLD_MIN_S or not self.is_open:
             return
         if self._holding is not None:
@@ -293,13 +292,13 @@ class Connection(FrameStream):
             if self.may_go_on():
                 self.go_on()
 
-    # ---- what comes in ------------------------------------------------------------------------------------
+    # ---- input --------------------------------------------------------------------------------------------
 
     def may_go_on(self) -> bool:
         return self.link is None or (not self.is_held and self._links.has_time_for(self))
 
     def go_on(self) -> None:
-        if not self.is_held:  # otherwise it resumes when it is released
+        if not self.is_held:  # otherwise reading resumes when the pause ends
             super().go_on()
 
     def finish_frame(self) -> None:
@@ -313,7 +312,7 @@ class Connection(FrameStream):
 
     def frame_received(self, kind: int, body: memoryview) -> None:
         if not self.is_open:
-            return  # it was refused already: ignore further input
+            return  # the peer was refused: ignore further input
         try:
             if self.link is None:
                 self._greet(kind, body)
@@ -343,11 +342,11 @@ class Connection(FrameStream):
         )
 
     def refuse(self, code: str, reason: str) -> None:
-        """End the connection with a reason."""
+        """End the connection with a reason for the peer."""
         self._links.refusing(self, code, reason)
         self.dismiss(frame(REFUSAL, Refusal(code, reason)), self._links.refused_connections)
 
-    # ---- the end ------------------------------------------------------------------------------------------
+    # ---- end ----------------------------------------------------------------------------------------------
 
     def drained(self) -> None:
         self._links.drained(self)

@@ -1,4 +1,4 @@
-"""Counters of the traffic through a node's links, for metrics."""
+"""Counts the traffic through a node's links, for metrics."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ __all__ = ["Counters"]
 
 
 class Counters:
-    """The counters of one node."""
+    """The traffic counters of one node."""
 
     __slots__ = ("bytes_in", "bytes_out", "frames_in", "lost", "messages_in", "messages_out", "refused")
 
@@ -15,11 +15,11 @@ class Counters:
         self.messages_in = 0
         self.messages_out = 0
         self.lost = 0
-        """Messages sent to a peer without a connection."""
+        """Messages dropped because their peer had no connection."""
         self.refused: Counter[str] = Counter()
-        """Connections that this node ended and calls that it denied, by code."""
+        """The number of connections that this node ended and of calls that it denied, by code."""
         self.bytes_in = 0
-        """Bytes of closed connections; open ones are counted separately."""
+        """Bytes read from connections that are closed; open ones are counted separately."""
         self.bytes_out = 0
 
     @property

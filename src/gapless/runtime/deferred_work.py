@@ -1,7 +1,6 @@
-"""Small tasks of which thousands can be due at once: timers, and clients lost with their machine.
+"""Spreads work over several turns of the event loop: thousands of timers, or of lost clients, can be due at once.
 
-A task runs at once if there is time in this turn of the event loop, otherwise in a later one, in
-order.
+A task runs at once if there is time left in this turn, and otherwise in a later turn, in order.
 """
 
 import asyncio
@@ -13,11 +12,12 @@ from gapless.runtime.clock import now_us
 __all__ = ["TURN_US", "DeferredWork"]
 
 TURN_US = 20_000
-"""A fifth of the limit of a turn, so that work in progress can finish and its messages are sent."""
+"""The time for deferred tasks in a turn, in microseconds. It is a fifth of the limit of a turn, so that other work fits
+in."""
 
 
 class DeferredWork:
-    """The deferred tasks of one node."""
+    """The queue of deferred tasks of one node."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -25,7 +25,7 @@ class DeferredWork:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Run the task now or soon."""
+        """Run the task now if there is time, or in a later turn."""
         if self._waiting or not self._has_time():
             self._waiting.append(work)
         else:
@@ -39,7 +39,7 @@ class DeferredWork:
         return now - self._begun_us <= TURN_US
 
     def _begin(self) -> None:
-        """Start a new turn."""
+        """Start a new turn and run waiting tasks."""
         self._begun_us = None
         while self._waiting and self._has_time():
             self._waiting.popleft()()

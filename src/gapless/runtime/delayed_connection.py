@@ -1,4 +1,7 @@
-"""A connection between brokers that delivers everything `delay_ms` later, in order.
+"""A connection between brokers that delays everything by `delay_ms`, for development.
+
+On one machine, a network gets the latencies of a country-wide one, so that operations with and without round trips can
+be told apart. Frames stay in order. Only traffic between brokers is delayed, not greetings and clients.
 
 For development: a network on one machine gets the latencies of a country-wide one, so that
 operations with and without round trips can be told apart. Only traffic between brokers is delayed,
@@ -17,7 +20,7 @@ __all__ = ["DelayedConnection"]
 
 
 class DelayedConnection(Connection):
-    """A connection of a broker; delayed if the peer is a broker."""
+    """A connection of a broker, which delays frames if the peer is a broker."""
 
     def __init__(
         self, links: ConnectionListener, settings: RuntimeSettings, target: Link | None = None, greeting: bytes = b""
@@ -37,23 +40,20 @@ class DelayedConnection(Connection):
                 self._loop.call_later(self._delay_s, self._send_due)
 
     def _send_due(self) -> None:
-        """Send frames by the clock, because a late event loop can run timers early."""
+        """Send the frames that are due by the clock, because a late event loop can run timers early."""
         while self._waiting and self._waiting[0][0] <= time.monotonic():
             super().write(self._waiting.popleft()[1])
         if self._waiting:
             self._loop.call_later(max(0.001, self._waiting[0][0] - time.monotonic()), self._send_due)
 
     def unsent(self) -> int:
-        """Return the number of bytes that are not sent yet."""
         return super().unsent() + sum(len(piece) for _, pieces in self._waiting for piece in pieces)
 
     def close(self, last: bytes = b"") -> None:
-        """Close the connection after everything written, and `last`, has been sent."""
         self._send_all()
         super().close(last)
 
     def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
-        """Detach at once; the peer has time to read everything written, and `last`."""
         self._send_all()
         super().dismiss(last, refused_connections)
 

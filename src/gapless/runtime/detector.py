@@ -1,4 +1,4 @@
-"""The failure detector of one node: which peers are silent, have left, or are reachable again.
+"""Detects failures for one node: which peers are silent, have left, or are reachable again.
 
 Any byte is a sign of life; an idle node sends a ping. A watched peer that is silent for too long is
 *suspected*, with or without a connection, and trusted when it is heard again. `silence` computes
@@ -36,28 +36,28 @@ from gapless.runtime.wire import PING, frame
 __all__ = ["Detector"]
 
 SILENT_SUSPICIONS = 10
-"""A connection without a byte for this multiple of `suspect_ms` is closed."""
+"""The multiple of `suspect_ms` without any byte after which a connection is closed."""
 
 DOUBT = 3
-"""The factor by which the limit for brokers grows when more than f fall silent within it."""
+"""The factor by which the limit for brokers grows when more than f of them fall silent within it."""
 
 CLIENT_PINGS_PER_S = 2_000
 """The maximum rate of a broker's pings to all its clients: each of 10,000 clients every five seconds."""
 IN_PROCESS_PACE = 10
 AT_ONCE = 50
-"""Clients handled before other work gets its turn: a ping is a system call."""
+"""The number of clients handled before other work gets its turn: a ping is a system call."""
 
 HAPPENED: Mapping[Absence, str] = {
     "suspected": "is suspected to have failed", "left": "left", "lost": "lost its connection"
 }  # fmt: skip
 GONE_MAX = 10_000
-"""Maximum number of disconnected clients that are remembered as absent."""
+"""The maximum number of disconnected clients whose absence is remembered."""
 
 _PING = frame(PING)
 
 
 class Detector:
-    """Watches the links of one node. `give` notifies the node, `give_up` closes a dead connection."""
+    """Watches the links of one node. `give` passes suspicions to the node, `give_up` closes a dead connection."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Detector:
         logger: Logger,
     ) -> None:
         self.absences: dict[Absence, int] = {"suspected": 0, "left": 0, "lost": 0}
-        """How often a peer was suspected, left or was lost, for metrics."""
+        """How many times a peer was suspected, left or was lost, for metrics."""
         self.false_suspicions = 0
-        """How often a suspected peer was heard from again on the same connection."""
+        """How many times a suspected peer was heard again on the same connection."""
         self.failing_max = 1 << 30
-        """How many brokers may fail at a time."""
+        """The number of brokers that may fail at a time (f)."""
         self.reports_pauses = False
         """Whether the node receives `Resumed` after a pause of this process."""
         self._loop = asyncio.get_running_loop()
@@ -90,17 +90,17 @@ class Detector:
         self._logger = logger
         self._gone: dict[str, Absence] = {}
         self._round: list[Link] = []
-        """Clients that are still to be handled in this round."""
+        """Clients that are still to be checked in this round."""
         self._due: list[Link] = []
-        """Clients that are due now."""
+        """Clients that are to be checked now."""
         self._pace = 1
-        """The factor by which idle clients are pinged less often."""
+        """The factor by which pings to idle clients are less frequent."""
         self._rounds = 0
         self._in_process: set[str] = set()
         """Clients that run in this process."""
         self._ticked_us = now_us()
         self._late_us = 0
-        """The total lag of our event loop."""
+        """The total lag of the event loop so far, in microseconds."""
         self._tick_s = settings.heartbeat_ms / 2000
         self._ticking = self._loop.call_later(self._tick_s, self._tick)
 
@@ -110,7 +110,7 @@ class Detector:
         self._due.clear()
 
     def recall(self, link: Link) -> None:
-        """Restore the absence of a client that connects again, or start with none."""
+        """Restore the absence of a client that connects again, if it is remembered."""
         link.absence = self._gone.pop(link.name, "")
 
     def relax(self, client: str) -> None:
@@ -120,11 +120,11 @@ class Detector:
             self._set_pace(self._links[client])
 
     def relax_no_more(self, client: str) -> None:
-        """Forget a client of this process that is closed."""
+        """Forget a client of this process that was closed."""
         self._in_process.discard(client)
 
     def established(self, link: Link) -> None:
-        """Handle a new connection of a link."""
+        """Start to measure the silence of a peer with a new connection."""
         link.sent_us = now_us()
         link.silence.begin(link.sent_us, self._late_us)
         link.seen_in = link.seen_out = -1
@@ -134,8 +134,8 @@ class Detector:
     # ---- silence ------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Schedule the next tick first, and handle each peer separately, so that neither a peer nor
-        a bug in its handling can stop the detector.
+        """Check all peers for silence. The next tick is scheduled first and each peer is handled separately, so that no
+        error stops the detector.
         """
         now = now_us()
         slept_us = now - self._ticked_us - int(self._tick_s * 1e6)
@@ -156,8 +156,8 @@ class Detector:
         self._late_us += max(0, slept_us)
 
     def _begin_round(self, count: int) -> None:
-        """Choose the `count` clients for this tick; each is chosen twice per ping interval. If
-        those of the last tick are not done, the process is too busy for more.
+        """Choose the `count` clients for this tick, so that each is checked twice per ping interval. If those of the
+        last tick are not finished, the process has no time for more.
         """
         if self._due or not count:
             return
@@ -171,7 +171,7 @@ class Detector:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Handle some of the clients that are due."""
+        """Check some of the clients that are due."""
         begun = self._meter.begin()
         self._look_at([link for link in self._due[:AT_ONCE] if self._links.get(link.name) is link])
         self._meter.end(begun, "the failure detector", "")
@@ -199,7 +199,7 @@ class Detector:
                 self._attend(link, self._give_up)
 
     def _times_too_long(self, link: Link, now: int, suspect_us: int) -> float:
-        """Return the silence of a peer as a multiple of its limit; at most 1 if it is within it."""
+        """Return the silence of a peer as a multiple of its limit. The value is at most 1 within the limit."""
         silence_us = link.silence.so_far(now, self._late_us)
         if silence_us <= suspect_us:
             return 0.0
@@ -216,7 +216,7 @@ class Detector:
         return silence_us / limit_us
 
     def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
-        """Handle one peer; if that fails, close only its connection."""
+        """Do some work for one peer. If it raises, close only that peer's connection."""
         try:
             work(link, *facts)
         except Exception:
@@ -245,7 +245,7 @@ class Detector:
             self.trust(link)
 
     def _set_pace(self, link: Link) -> None:
-        """Send a client its pace at once, so that it does not time out."""
+        """Send a client its new pace at once, so that it does not time out."""
         pace = max(self._pace, IN_PROCESS_PACE) if link.name in self._in_process else self._pace
         if link.is_client and link.pace != pace:
             link.pace = pace
@@ -258,10 +258,10 @@ class Detector:
     def _suspect(self, link: Link) -> None:
         self.miss(link, "suspected")
 
-    # ---- opinions -----------------------------------------------------------------------------------------
+    # ---- absence ------------------------------------------------------------------------------------------
 
     def miss(self, link: Link, absence: Absence) -> None:
-        """Record the absence of a peer and notify the node. For a disconnected client, only this is
+        """Record the absence of a peer and notify the node. For a disconnected client, only the absence is
         remembered.
         """
         if not link.absence:
@@ -276,7 +276,7 @@ class Detector:
                 del self._gone[next(iter(self._gone))]
 
     def trust(self, link: Link) -> None:
-        """Record that a peer is heard from again."""
+        """Record that a peer is heard again, and notify the node."""
         if link.absence:
             self._logger.info(f"{link.name} is reachable again", extra={"event": "peer.reachable", "peer": link.name})
             link.absence = ""

@@ -1,4 +1,4 @@
-"""Diagnoses a network: what is wrong and what to do about it, for `gapless doctor` and the console.
+"""Diagnoses a network for `gapless doctor` and the console: lists its problems, with advice for each.
 
 It combines the status reports of all brokers. A broker that does not answer explains why others
 wait for it; a connection that only one end considers broken carries data in one direction only.
@@ -21,11 +21,11 @@ __all__ = ["ADVICE", "Finding", "diagnose"]
 Answers = Mapping[str, Answer]
 
 LONG_S = 5.0
-"""How long a suspicion lasts before it counts as a broken connection: shorter ones are moments of load."""
+"""How long a suspicion lasts before it counts as a broken connection; shorter ones are due to load."""
 JUMP_S = 1.0
-"""The difference from which a clock that was set during a broker's run is reported."""
+"""The jump of a clock, in seconds, from which it is reported."""
 LATE_MS = 500.0
-"""The lag of an event loop from which it is reported: peers are suspected after a second or two."""
+"""The lag of an event loop, in milliseconds, from which it is reported. Peers are suspected after a second or two."""
 
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
@@ -40,20 +40,20 @@ ADVICE = {
     "durable": "start or reconnect those it names: a durable subscription needs most of its 2f + 1 registry replicas",
     "history": "start or reconnect one of those it names: they hold the history that the client reads",
 }
-"""Advice by kind of wait."""
+"""The advice for each kind of wait."""
 FORGETTABLE = ("recovery", "return", "isolated", "suspected", "handover")
-"""Kinds of waits that end when the brokers they name are forgotten."""
+"""The kinds of waits that end when the named brokers are forgotten."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One problem and the advice for it."""
+    """A problem of the network, and the advice for it."""
 
     what: str
     todo: str
 
 
 def diagnose(answers: Answers, addresses: Mapping[str, str], options: str = "") -> list[Finding]:
-    """Return the findings, causes first. `options` are those of the commands in the advice."""
+    """Return the problems of the network, causes before consequences. `options` are added to commands in the advice."""
     found = [
         *_silent(answers, addresses),
         *_too_many(answers),
@@ -218,12 +218,12 @@ def _waits(answers: Answers, options: str) -> Iterator[Finding]:
 
 
 def _may_be_forgotten(answer: Answer) -> bool:
-    """Return whether `gapless network forget` accepts the broker: it refuses running and paused ones."""
+    """Return whether `gapless network forget` accepts the broker. It refuses running and paused brokers."""
     return answer.report is None and answer.silence != "frozen"
 
 
 def _commands(command: str, names: Iterable[str], options: str) -> str:
-    """Return one shell command for each name."""
+    """Return the shell commands for these names."""
     return " && ".join(f"gapless {command} {shlex.quote(name)}{options}" for name in names)
 
 

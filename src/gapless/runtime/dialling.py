@@ -1,5 +1,5 @@
-"""Dials with or without TLS. If a handshake fails, the peer receives a TLS alert, which event
-loops omit.
+"""Connects to a listener, with or without TLS. If a TLS handshake fails, the peer receives the alert, which event loops
+omit.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 async def dial(
     loop: asyncio.AbstractEventLoop, make: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None
 ) -> P:
-    """Return a connection to the listener; raise an `OSError` if that fails."""
+    """Return a connection to the listener. Raise an `OSError` if that fails."""
     if context is None:
         return (await loop.create_connection(make, host, port))[1]
     dialled = await _connected(loop, host, port)
@@ -42,7 +42,7 @@ async def dial(
 
 
 async def _connected(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
-    """Return a socket connected to the first address of the host that answers."""
+    """Return a socket that is connected to the first address of the host that answers."""
     failure: OSError | None = None
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         dialled = socket.socket(family, kind, protocol)

@@ -17,29 +17,25 @@ from gapless.security.users_file import Users
 __all__ = ["Expulsions"]
 
 SHOWN_MAX = 10
-"""Maximum number of suggested clients whose names begin with an operator's input."""
+"""The maximum number of similar names that are suggested to an operator."""
 
 
 class ExpulsionHost(Protocol):
-    """The broker, as its expulsions see it."""
+    """The parts of a broker that expulsions use."""
 
     config: NetworkConfig
     name: str
     audit: AuditLog
 
     @property
-    def links(self) -> Links:
-        """Return its links."""
-        ...
+    def links(self) -> Links: ...
 
     @property
-    def node(self) -> BrokerNode | None:
-        """Return the running node; None before the start and after a failure."""
-        ...
+    def node(self) -> BrokerNode | None: ...
 
 
 class Expulsions:
-    """Ends sessions of one broker's clients."""
+    """Ends the sessions of clients of one broker."""
 
     def __init__(self, house: ExpulsionHost, broker_security: BrokerSecurity | None) -> None:
         self._house = house
@@ -52,7 +48,7 @@ class Expulsions:
             self._house.links.expel(link, "malformed", effect.reason)
 
     def deny(self, link: Link, name: str, reason: str) -> None:
-        """Notify a client that its call for the subscription or advertisement of this name is refused."""
+        """Notify a client that the broker refuses its subscription or advertisement."""
         connection = link.connection
         if connection is not None:
             who = "" if connection.identity is None else connection.identity.text
@@ -83,7 +79,7 @@ class Expulsions:
         return {"ended": True, "reason": ""}
 
     def users_changed(self, before: Users) -> None:
-        """End the sessions of removed users; make clients with changed permissions reconnect."""
+        """End the sessions of removed users, and make clients with changed permissions reconnect."""
         assert self._broker_security is not None
         links = self._house.links
         now, gate = self._broker_security.users, links.gate
@@ -102,7 +98,7 @@ class Expulsions:
                 links.expel(link, "changed", f"the permissions of user {user!r} have changed; connect again")
 
     def end_signed(self) -> None:
-        """Make clients with signed tokens reconnect: a key is no longer trusted."""
+        """Make clients with signed tokens reconnect, because a signing key is no longer trusted."""
         links = self._house.links
         for link in [link for link in links.links.values() if link.is_client]:
             identity = None if link.connection is None else link.connection.identity
@@ -110,7 +106,7 @@ class Expulsions:
                 links.expel(link, "changed", "the keys that sign tokens have changed; connect again")
 
     def end_removed_users(self) -> None:
-        """End the sessions of removed users, including sessions that this broker has taken over since."""
+        """End the sessions of removed users, including sessions that this broker has taken over since their removal."""
         links, node = self._house.links, self._house.node
         if links.gate is not None:
             sessions = [] if node is None else node.sessions()
@@ -120,5 +116,5 @@ class Expulsions:
 
 
 def _begins(name: str, typed: str) -> bool:
-    """Return whether the client's name begins with the input, with or without its user's name."""
+    """Return whether the client's name begins with the typed text, with or without the name of its user."""
     return name.startswith((typed, f"{client_prefix(user_of(name))}{typed}"))

@@ -1,4 +1,4 @@
-"""A whole network on one machine: starts, monitors, disturbs and stops a process for each broker.
+"""Runs a whole network on one machine: starts, monitors, pauses, kills and stops a process for each broker.
 
 For development and tests. The brokers stop when this process ends, for whatever reason.
 """
@@ -29,17 +29,15 @@ from gapless.runtime.settings import RuntimeSettings
 __all__ = ["Fleet", "free_ports", "local_network"]
 
 PORTS = (10_000, 32_000, 50)
-"""First port, last port, and how many a process reserves at a time."""
+"""The first port, the last port, and how many ports a process reserves at a time."""
 REPORT_S = 1.0
-"""Timeout of a status query."""
+"""The timeout of a status query, in seconds."""
 KILL_S = 5.0
-"""How long a broker may take to stop before it is killed."""
+"""How long a stopping broker may take before it is killed."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that no other caller gets while this process lives, even if nothing listens on
-    them for a moment.
-    """
+    """Return ports that no other caller gets while this process runs, even if nothing listens on them yet."""
     found: list[int] = []
     for port in _ports_of_this_process:
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -50,9 +48,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _own_ports() -> Iterator[int]:
-    """Yield ports below the ephemeral range, in blocks; a process reserves a block by listening on
-    its first port.
-    """
+    """Yield ports below the ephemeral range. A process reserves a block of ports by listening on the first."""
     guards = []
     blocks = [*range(*PORTS)]
     random.shuffle(blocks)
@@ -76,8 +72,8 @@ def local_network(
     runtime: RuntimeSettings | None = None,
     data: Path | None = None,
 ) -> NetworkConfig:
-    """Return a checked network on this machine with this tree, or with a number of brokers of at
-    most three neighbours each.
+    """Return the validated configuration of a network on this machine. `overlay` is its tree, or the number of brokers,
+    of which each gets at most three neighbours.
 
     If `f` is not given, it is 1 where the protocol accepts that, and 0 in a smaller network.
     """
@@ -102,12 +98,12 @@ def local_network(
 
 
 class Fleet:
-    """The brokers of a network as processes. `directory` holds the network file and a log for each broker."""
+    """The processes of a network's brokers. `directory` contains the network file and a log for each broker."""
 
     def __init__(self, config: NetworkConfig, directory: Path, *, trace: str = "", as_json: bool = False) -> None:
         self.config = config
         self.access = CLEAR if config.security is None else config.security.access(config.brokers[0].name)
-        """Credentials for status queries: those of a broker, whose keys are available here."""
+        """The access for status queries, with the certificate of a broker, whose key is on this machine."""
         self.directory = directory
         self._trace = trace
         self._as_json = as_json
@@ -142,23 +138,20 @@ class Fleet:
             )
 
     def log(self, name: str) -> Path:
-        """Return the path of the broker's log."""
         return self.directory / f"{name}.log"
 
     def is_alive(self, name: str) -> bool:
-        """Return whether its process exists, running or stopped."""
+        """Return whether the process exists, even if it is paused."""
         return name in self._processes and self._processes[name].poll() is None
 
     def pid(self, name: str) -> int:
-        """Return the process id of the broker."""
         return self._processes[name].pid
 
     def exit_code(self, name: str) -> int | None:
-        """Return the exit code, or None if it runs."""
+        """Return the exit code of the broker, or None while it runs."""
         return self._processes[name].poll() if name in self._processes else None
 
     def kill(self, name: str) -> None:
-        """Kill the process (SIGKILL)."""
         self._processes[name].kill()
         self._processes[name].wait()
 
@@ -168,11 +161,9 @@ class Fleet:
         self._processes[name].wait(KILL_S)
 
     def freeze(self, name: str) -> None:
-        """Pause the process (SIGSTOP)."""
         self._processes[name].send_signal(signal.SIGSTOP)
 
     def thaw(self, name: str) -> None:
-        """Continue the process (SIGCONT)."""
         self._processes[name].send_signal(signal.SIGCONT)
 
     def memory_kib(self, name: str) -> tuple[int, int]:
@@ -184,7 +175,7 @@ class Fleet:
         facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
         return tuple(int(facts.get(key, "0").split()[0]) for key in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
 
-    # ---- all of them --------------------------------------------------------------------------------------
+    # ---- all brokers --------------------------------------------------------------------------------------
 
     async def report(self, name: str) -> dict[str, Any]:
         """Return the broker's status report, or an empty one if it does not answer."""
@@ -209,11 +200,9 @@ class Fleet:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the brokers."""
         return self.config.overlay.brokers
 
     def start_all(self) -> None:
-        """Start every broker."""
         for name in self.names:
             self.start(name)
 
@@ -232,7 +221,7 @@ class Fleet:
                 process.wait()
 
     def complain(self, name: str) -> ConfigError:
-        """Return an error with the last line of the log of a broker that ended."""
+        """Return an error with the exit code of a broker and the last line of its log."""
         lines = self.log(name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         last = lines[-1] if lines else "it logged nothing"
         return ConfigError(f"broker {name!r} ended with code {self.exit_code(name)}: {last.removeprefix('gapless: ')}")

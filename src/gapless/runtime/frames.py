@@ -1,4 +1,4 @@
-"""Splits a byte stream into frames: the lowest layer.
+"""Splits a byte stream into frames: the lowest layer of a connection.
 
 Bytes are read into one buffer that all connections of a thread share. Frames are passed on as views
 into it, which are valid until the call returns; the decoder copies. So an idle connection has no
@@ -26,18 +26,17 @@ from gapless.runtime.refused_connections import RefusedConnections
 __all__ = ["FrameStream"]
 
 READ_SIZE = 256 * 1024
-"""Maximum size of one read: some thousand events, so that a busy connection pays little for each."""
+"""The maximum size of one read in bytes: about a thousand events, so that the cost per event is small."""
 KEPT_MAX = READ_SIZE // 2
-"""A connection that keeps more reads into its own buffer, so that the kept bytes are not copied at
-every read.
-"""
+"""The number of kept bytes above which a connection reads into its own buffer, so that they are not copied at every
+read."""
 
 _LENGTH = Struct(">I")
 _NOTHING = memoryview(b"")
 
 
 class _Common(threading.local):
-    """The shared read buffer: between a read and the end of its callback no other connection reads."""
+    """The read buffer that connections share. No other connection reads between a read and the end of its callback."""
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(READ_SIZE))
@@ -47,15 +46,14 @@ _common = _Common()
 
 
 class FrameStream(asyncio.BufferedProtocol):
-    """One connection as a stream of frames. Subclasses process them."""
+    """One connection as a stream of frames. Subclasses handle the frames."""
 
     def __init__(self, frame_max: int, write_max: int) -> None:
         self._frame_max = frame_max
         self._write_max = write_max
         self._view = _NOTHING
-        """Bytes that have arrived and are not passed on: in the shared buffer during a read,
-        otherwise in our own.
-        """
+        """The bytes that have arrived and are not handled yet: in the shared buffer during a read, otherwise in the
+        connection's own."""
         self._start = 0
         self._end = 0
         self._transport: asyncio.Transport | None = None
@@ -64,40 +62,40 @@ class FrameStream(asyncio.BufferedProtocol):
         self.bytes_in = 0
         self.bytes_out = 0
 
-    # ---- for subclasses -----------------------------------------------------------------------------------
+    # ---- overridden by subclasses ---------------------------------------------------------------------------
 
     def opened(self) -> None:
         """Called when the connection is open."""
 
     def may_go_on(self) -> bool:
-        """Return whether to process input now. If not, reading is paused, and `go_on` is called later."""
+        """Return whether to handle input now. If not, reading is paused until `go_on` is called."""
         return True
 
     def frame_received(self, kind: int, body: memoryview) -> None:
-        """Process a whole frame; the body is valid until this returns."""
+        """Handle a whole frame. `body` is valid until this returns."""
 
     def finish_frame(self) -> None:
-        """Continue with the rest of the last frame."""
+        """Continue with the unprocessed rest of the last frame."""
 
     @property
     def is_unfinished(self) -> bool:
-        """Return whether a part of the last frame remains; then `go_on` is called later."""
+        """Return whether a part of the last frame is unprocessed, in which case `go_on` is called later."""
         return False
 
     def frame_refused(self, length: int) -> None:
-        """Handle a frame that is too large, or not a frame at all. Nothing more is read."""
+        """Handle a frame that is too large, or bytes that are not a frame. Reading has stopped."""
 
     def drained(self) -> None:
         """Called when the write buffer has drained."""
 
     def closed(self, error: Exception | None) -> None:
-        """Called when the connection has ended."""
+        """Called when the connection has ended, with the error if there was one."""
 
     # ---- writing ------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
-        """Return whether the connection can be written to."""
+        """Return whether data can be written to the connection."""
         return self._transport is not None and not self._transport.is_closing()
 
     @property
@@ -113,7 +111,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     @property
     def has_unread(self) -> bool:
-        """Return whether input has arrived that is not read yet."""
+        """Return whether the kernel has input for this connection that was not read yet."""
         return has_unread(self._transport)
 
     def was_acknowledged_within(self, milliseconds: float) -> bool:
@@ -122,7 +120,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     @property
     def peer_certificate(self) -> dict[str, Any]:
-        """Return the verified certificate of the peer, or an empty one."""
+        """Return the verified certificate of the peer, or an empty dictionary."""
         found = None if self._transport is None else self._transport.get_extra_info("peercert")
         return found or {}
 
@@ -132,7 +130,7 @@ class FrameStream(asyncio.BufferedProtocol):
             self.bytes_out += sum(map(len, pieces))
             try:
                 if self._is_tls:
-                    self._transport.write(b"".join(pieces))  # each piece would become a TLS record
+                    self._transport.write(b"".join(pieces))  # otherwise each part would become a TLS record
                 else:
                     self._transport.writelines(pieces)
             except RuntimeError:
@@ -153,7 +151,7 @@ class FrameStream(asyncio.BufferedProtocol):
                 self.lose()
 
     def dismiss(self, last: bytes, refused_connections: RefusedConnections) -> None:
-        """Detach at once; the peer has time to read everything written, and `last`."""
+        """Detach from the connection at once. The peer has time to read everything written, and `last`."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
             with suppress(RuntimeError):
@@ -180,7 +178,6 @@ class FrameStream(asyncio.BufferedProtocol):
         self._set_reading(False)
 
     def resume_reading(self) -> None:
-        """Resume reading."""
         self._set_reading(True)
 
     def _set_reading(self, is_reading: bool) -> None:
@@ -193,7 +190,7 @@ class FrameStream(asyncio.BufferedProtocol):
             except RuntimeError:
                 self.lose()
 
-    # ---- what asyncio calls -------------------------------------------------------------------------------
+    # ---- called by asyncio ----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -239,7 +236,7 @@ class FrameStream(asyncio.BufferedProtocol):
                 self._keep()
 
     def go_on(self) -> None:
-        """Process the frames that have arrived, as long as there is time."""
+        """Handle the frames that have arrived, as long as there is time in this turn."""
         if self.is_unfinished:
             self.finish_frame()
             if self.is_unfinished or not self.is_open:
@@ -265,17 +262,17 @@ class FrameStream(asyncio.BufferedProtocol):
             self._view, self._start, self._end = _NOTHING, 0, 0
 
     def _keep(self) -> None:
-        """Copy the remaining bytes out of the shared buffer."""
+        """Copy the remaining bytes from the shared buffer to the connection's own."""
         rest = bytes(self._view[self._start : self._end])
         self._view, self._start, self._end = memoryview(rest), 0, len(rest)
         if len(rest) > KEPT_MAX:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Move the remaining bytes to the front of our own buffer, with as much room behind them.
+        """Move the remaining bytes to the front of the connection's own buffer, and make it twice as large as they are.
 
-        The buffer grows with the bytes that arrive and not with the announced length, so a false
-        announcement costs nothing.
+        The buffer grows with the bytes that arrive and not with the announced length, so a false announcement costs
+        nothing.
         """
         left = self._end - self._start
         buffer = bytearray(2 * left)

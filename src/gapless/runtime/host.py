@@ -1,4 +1,4 @@
-"""Drives one node: passes it one input at a time and applies the effects.
+"""Runs one protocol node: passes it one input at a time, and carries out its effects.
 
 It implements the contract of `gapless.protocol`: all effects are carried out before the next input,
 time never goes backwards, and setting a timer again replaces it. The loop in `receive` is the hot
@@ -27,22 +27,22 @@ __all__ = ["UNJUDGED", "NodeHost"]
 
 
 LONG_TURN_US = 1_000
-"""A turn of the event loop that takes longer sends its messages before it ends, so that others need
-not wait.
-"""
+"""The duration in microseconds above which a turn of the event loop sends its messages before it ends."""
 
 
 class _Unjudged:
-    """Returned by `judge` if there was no time to check all of a message: it is retried in a later turn."""
+    """The type of the value that `judge` returns if it had no time to check all of a message. The check is repeated in
+    a later turn.
+    """
 
 
 UNJUDGED = _Unjudged()
 AT_ONCE = 256
-"""Peers to which messages are sent before others are read: each is a system call."""
+"""The number of peers to which messages are sent before other connections are read: each is a system call."""
 
 
 class NodeHost:
-    """Drives one node."""
+    """Runs one node, and sends its messages."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class NodeHost:
         self._handlers: dict[type, Callable[[Any], None]] = {**handlers, SetTimer: self._set_timer}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._dirty: list[Link] = []
-        """Peers with pending messages."""
+        """The peers with unsent messages."""
         self._sending: list[Link] = []
-        """Peers to send to in this turn; the last one comes first."""
+        """The peers to send to in this turn, in reverse order."""
         self._is_flush_planned = False
         self._dirty_since = 0
 
     def inhabit(self, node: Node) -> None:
-        """Run this node; the previous one is dropped with its timers."""
+        """Run this node. The previous one is dropped with its timers."""
         self.leave()
         self.clock.set()
         self.node = node
@@ -108,11 +108,11 @@ class NodeHost:
     def receive(
         self, link: Link, messages: list[Any], deadline_us: int, judge: Callable[[Link, Any], Any] | None = None
     ) -> list[Any]:
-        """Process messages of a peer; return those for which there was no time, but process one at
-        least, or check a part of it.
+        """Process messages of a peer while there is time; return the rest. At least one is processed, or a part of it
+        checked.
 
-        `judge` returns each message as the node may see it, None if it is refused, or `UNJUDGED`.
-        Raises external errors, for the sender to be notified.
+        `judge` returns each message as the node may see it, None if it is refused, or `UNJUDGED`. Errors that the
+        sender caused are raised, so that the caller can notify it.
         """
         node = self.node
         if node is None:
@@ -180,12 +180,11 @@ class NodeHost:
         self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Send the pending messages to all peers, or to some of very many, and to the others in
+        """Send the pending messages to all peers. With very many peers, send to some of them now and to the others in
         later turns.
 
-        The peer with the latest message comes first. A broker confirms an event before it forwards
-        it, and on few processors the publisher that receives the confirmation delays the broker by
-        some tenths of a millisecond.
+        The peer with the latest message comes first. A broker confirms an event before it forwards it, and on few
+        processors the publisher that receives the confirmation delays the broker by some tenths of a millisecond.
         """
         begun = self._meter.begin()
         self._is_flush_planned = False
@@ -212,6 +211,5 @@ class NodeHost:
         self._deferred.do(partial(self._fire_timer, self.node, key))
 
     def _fire_timer(self, node: Node | None, key: str) -> None:
-        """Fire the timer, unless it was set again or cancelled."""
         if node is self.node and key not in self._timers:
             self.give(TimerFired(key))

@@ -1,4 +1,4 @@
-"""Health and metrics over HTTP: for probes, Prometheus, and browsers.
+"""Serves health, metrics and status over HTTP, for probes, Prometheus and browsers.
 
 | path | |
 | --- | --- |
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["HttpEndpoint"]
 
 Answer: TypeAlias = tuple[str, str, bytes] | tuple[str, str, bytes, str]
-"""Status, content type, body, and optionally one more header."""
+"""The status, the content type, the body, and optionally another header."""
 
 TEXT = "text/plain; charset=utf-8"
 REQUEST_MAX = 8192
 LINES_MAX = 100
 PATIENCE_S = 5.0
 REQUESTS_MAX = 100
-"""Maximum number of open requests; beyond it, others are closed (`pending_connections`)."""
+"""The maximum number of open requests; if there are more, one is closed (`pending_connections`)."""
 IN_CLEAR_TEXT = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 36\r\nConnection: close\r\n\r\n"
     b"this port speaks HTTPS; write that.\n"
@@ -47,7 +47,7 @@ IN_CLEAR_TEXT = (
 
 
 class HttpEndpoint:
-    """The HTTP endpoint of one broker."""
+    """The HTTP endpoint of one broker, without optional dependencies."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -79,14 +79,12 @@ class HttpEndpoint:
 
     @property
     def port(self) -> int:
-        """Return the port it listens on."""
         assert self._server is not None
         if isinstance(self._server, TlsListener):
             return self._server.port
         return int(self._server.sockets[0].getsockname()[1])
 
     def stop(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
@@ -121,7 +119,7 @@ class HttpEndpoint:
             writer.close()
 
     def _denial(self, request: list[bytes], token: str, writer: "StreamWriter") -> Answer | None:
-        """Return the answer for a peer that may not see this; None if it may."""
+        """Return the response for a peer without the right to see this, or None if it has that right."""
         broker_security = self._broker.broker_security
         path = request[1].split(b"?")[0] if len(request) == 3 else b""
         if broker_security is None or broker_security.users is None or path not in (b"/metrics", b"/status"):
@@ -157,7 +155,9 @@ class HttpEndpoint:
 
 
 async def _see_off(reader: "StreamReader", writer: "StreamWriter") -> None:
-    """Read the remaining input, because a reset would discard the answer (see `refused_connections`)."""
+    """Read the remaining input until the peer closes, because a reset would discard the response (see
+    `refused_connections`).
+    """
     if writer.can_write_eof():
         writer.write_eof()
     async with asyncio.timeout(LINGER_S):
@@ -166,7 +166,7 @@ async def _see_off(reader: "StreamReader", writer: "StreamWriter") -> None:
 
 
 async def _token(reader: "StreamReader") -> str:
-    """Return the token in the headers, or an empty string."""
+    """Return the bearer token in the request's headers, or an empty string."""
     token = ""
     for _ in range(LINES_MAX):
         line = await reader.readuntil(b"\r\n")

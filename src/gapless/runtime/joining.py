@@ -33,7 +33,7 @@ __all__ = ["ask_whether_remembered", "choose_incarnation", "later_incarnation"]
 
 ASK_AGAIN_S = 0.1
 MOMENT_S = 2.0
-"""Brokers that are started together do not warn about each other within this time."""
+"""How long brokers that start together do not warn about each other."""
 
 
 def later_incarnation(remembered: int) -> int:
@@ -44,8 +44,8 @@ def later_incarnation(remembered: int) -> int:
 async def choose_incarnation(
     config: NetworkConfig, name: str, logger: Logger, awaited: dict[str, str], access: Access
 ) -> int:
-    """Return the incarnation to start with. While this runs, `awaited` shows which brokers it waits
-    for, and why.
+    """Return the incarnation to start with. While this runs, `awaited` lists the brokers that it waits for, with
+    reasons.
     """
     around = config.overlay.within(name, config.network.f + 1)
     answers: dict[str, int] = {}
@@ -74,9 +74,10 @@ async def choose_incarnation(
 
 
 async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str, access: Access) -> int | str:
-    """Return our last incarnation that a broker has met, -1 if none, or why it cannot be asked."""
-    # A handshake costs both ends some work, and brokers that are started together all shake hands at
-    # once.
+    """Return the last incarnation of `name` that a broker has met, or -1 if it met none. Return the reason as text if
+    it cannot be asked.
+    """
+    # A handshake costs both ends some work, and brokers that are started together all connect at once.
     timeout_s = (config.runtime.hello_ms if access.is_tls else config.runtime.suspect_ms) / 1000
     address = config.addresses[peer]
     try:

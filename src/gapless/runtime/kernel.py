@@ -1,4 +1,4 @@
-"""Reads the kernel's state of a connection: recent acknowledgements from the peer, and unread input."""
+"""Reads from the kernel whether a peer acknowledged data recently, and whether a connection has unread input."""
 
 import socket
 import sys
@@ -9,14 +9,14 @@ from struct import Struct
 __all__ = ["has_unread", "was_acknowledged_within"]
 
 _ACKNOWLEDGED_AT = 56
-"""Offset of `tcpi_last_ack_recv` in `struct tcp_info`: milliseconds since the last acknowledgement."""
+"""The offset of `tcpi_last_ack_recv` in `struct tcp_info`: milliseconds since the last acknowledgement."""
 _MILLISECONDS = Struct("=I")
 _INFO_SIZE = _ACKNOWLEDGED_AT + _MILLISECONDS.size
 
 
 def was_acknowledged_within(transport: BaseTransport | None, milliseconds: float) -> bool:
-    """Return whether the other kernel acknowledged data within this time; False if the system does
-    not report it.
+    """Return whether the peer's kernel acknowledged data within this time. Return False if the system does not report
+    it.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -28,7 +28,7 @@ def was_acknowledged_within(transport: BaseTransport | None, milliseconds: float
 
 
 def has_unread(transport: BaseTransport | None) -> bool:
-    """Return whether unread input has arrived; False if the system does not report it."""
+    """Return whether the connection has unread input. Return False if the system does not report it."""
     if sys.platform == "win32":
         return False
     import fcntl

@@ -1,5 +1,4 @@
-"""All peers of one node: who is connected, and who dials whom. `detector` tracks silence, `queues`
-tracks send queues.
+"""Manages the connections to all peers of one node. `detector` measures silence, `queues` bounds send queues.
 
 **Connections.** The first message for a peer opens a link, which is kept: a lost connection is
 dialled again, with growing pauses. Both ends receive `Connected` for every new connection. If both
@@ -46,18 +45,18 @@ from gapless.runtime.turns import Turns
 from gapless.runtime.wire import BROKER, BYE, CLIENT, PROBE, WELCOME, Hello, Refusal, Welcome, frame
 from gapless.security.identity import Identity
 
-if TYPE_CHECKING:  # clients have links, too, and load no code of brokers
+if TYPE_CHECKING:  # clients have links, too, and import no code of brokers
     from gapless.runtime.request_checks import Gate
 
 __all__ = ["Links"]
 
 ANONYMOUS_MAX = 1_000
-"""Maximum number of connections without a greeting; beyond it, others are closed (`pending_connections`)."""
+"""The maximum number of connections without a greeting; if there are more, one is closed (`pending_connections`)."""
 CROWDED = "it did not send a greeting, and others wait"
 
 
 class Links:
-    """The links of one node."""
+    """The links of one node, by peer."""
 
     def __init__(
         self,
@@ -100,9 +99,9 @@ class Links:
         self.log_backoff = LogBackoff()
         self.refusals = RefusalLog(name, self.counters, self.log_backoff, logger)
         self.gate: Gate | None = None
-        """Checks the requests of clients; None if they may ask for anything."""
+        """Checks the requests of clients; None if every request is allowed."""
         self.denied: Callable[[str, str], None] | None = None
-        """Called with the name and the reason when a broker refuses one of our calls."""
+        """Called with a name and a reason when a broker refuses the subscription or advertisement of that name."""
         self._owner = owner
         self._logger = logger
         self._connection_kind = connection_kind
@@ -125,7 +124,9 @@ class Links:
     # ---- opening ------------------------------------------------------------------------------------------
 
     def open(self, peer: str) -> Link:
-        """Return the link to a peer; a broker is dialled, an absent client is not created."""
+        """Return the link to a peer. If it is missing, dial the peer if it is a broker; an absent client is not
+        created.
+        """
         link = self.links.get(peer)
         if link is not None:
             return link
@@ -144,7 +145,7 @@ class Links:
         pause, pause_max = self.settings.redial_min_ms / 1000, self.settings.redial_max_ms / 1000
         try:
             if link.was_up and now_us() - link.established_us < pause_max * 1e6:
-                await asyncio.sleep(pause_max)  # so that peers that end every connection are not dialled continuously
+                await asyncio.sleep(pause_max)  # so that a peer that ends every connection is not dialled continuously
             while link.connection is None and not self._is_closing:
                 await self._dial_once(link)
                 if link.connection is not None:
@@ -155,7 +156,7 @@ class Links:
             link.dialling = None
 
     def new_connection(self, target: Link | None, greeting: bytes) -> Connection:
-        """Return one end of a connection that is about to be made, by this node if there is a target."""
+        """Return one end of a connection that is about to be made. If there is a target, this node dials."""
         return self._connection_kind(self, self.settings, target, greeting)
 
     async def _dial_once(self, link: Link) -> None:
@@ -181,7 +182,7 @@ class Links:
     # ---- greetings ----------------------------------------------------------------------------------------
 
     def arrived(self, connection: Connection) -> None:
-        """Handle an incoming connection whose peer is still unknown."""
+        """Handle an incoming connection, whose peer is still unknown."""
         victim = self._anonymous.add(connection, connection.peer_host)
         if victim is not None:
             self.refusals.unauthenticated(victim.peer_address, "crowd", CROWDED)
@@ -218,8 +219,8 @@ class Links:
         self._establish(link, connection, hello.boot)
 
     def _insists(self, hello: Hello) -> bool:
-        """Return whether this node is the senior, and its own connection to the same start of the
-        peer is open or in progress.
+        """Return whether this node is the senior and keeps its own connection to the same start of the peer, open or in
+        progress.
         """
         link = self.links.get(hello.name)
         if link is None or self.name > hello.name:
@@ -229,7 +230,7 @@ class Links:
         return link.greeting_connection is not None
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> None:
-        """Handle the answer to our greeting."""
+        """Handle the welcome of a peer that this node dialled."""
         refusal = self._owner.welcomed(connection, welcome)
         if refusal is not None:
             connection.refuse(refusal.code, refusal.reason)
@@ -239,9 +240,9 @@ class Links:
         if welcome.name != link.name:
             connection.refuse("name", f"expected {link.name!r} at this address, but it is {welcome.name!r}")
         elif self.links.get(link.name) is not link:
-            connection.abort()  # nobody needs it any more; established, it would compete with its successor permanently
+            connection.abort()  # no longer needed; if established, it would compete with its successor permanently
         elif link.connection is not None and self.name > welcome.name:
-            connection.abort()  # the senior's connection came first
+            connection.abort()  # the senior's connection was first
         else:
             self._establish(link, connection, welcome.boot)
 
@@ -270,11 +271,9 @@ class Links:
         self.detector.trust(link)
 
     def permits(self, identity: Identity, right: str) -> bool:
-        """Return whether the identity has a right that not every user has."""
         return self._owner.permits(identity, right)
 
     def report(self, about: str = "") -> dict[str, Any]:
-        """Return the status report, or the details that a console asks about."""
         begun = self.meter.begin()
         try:
             return self._owner.report(about)
@@ -282,15 +281,12 @@ class Links:
             self.meter.end(begun, "a report", about)
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """End the session of a client on behalf of an operator."""
         return self._owner.end_client(client, actor)
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """Forget a broker that will not return, on behalf of an operator."""
         return self._owner.forget_broker(broker, actor)
 
     def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
-        """Delete the events of a publisher from history, on behalf of an operator."""
         return self._owner.delete_events(publisher, actor)
 
     # ---- the end of a connection --------------------------------------------------------------------------
@@ -312,7 +308,7 @@ class Links:
         self.counters.bytes_out += connection.bytes_out
 
     def refusing(self, connection: Connection, code: str, reason: str) -> None:
-        """Called before this node ends the connection."""
+        """Count and log that this node is about to end the connection."""
         self.refusals.ended(connection, code, reason)
 
     def ended(self, connection: Connection) -> None:
@@ -331,12 +327,12 @@ class Links:
         self._dial(link)
 
     def _lose(self, link: Link) -> None:
-        """Handle a client's connection that ended without a goodbye, unless it has reconnected."""
+        """Handle a client's connection that ended without a goodbye, unless the client has reconnected."""
         if link.connection is None and self.links.get(link.name) is link:
             self.detector.miss(link, "lost")
 
     def said_goodbye(self, connection: Connection, reason: str) -> None:
-        """Handle the goodbye of a peer: no suspicion is needed."""
+        """Record that a peer leaves gracefully, so that no suspicion is needed."""
         link = connection.link
         assert link is not None
         link.refused_connection = reason
@@ -345,7 +341,7 @@ class Links:
         self._dial(link)
 
     def part(self, peer: str) -> None:
-        """Say goodbye to a peer that is no longer needed; it is dialled again for the next message."""
+        """Say goodbye to a peer that is no longer needed. It is dialled again for the next message."""
         link = self.links.pop(peer, None)
         if link is None:
             return
@@ -378,8 +374,8 @@ class Links:
             self.meter.end(begun, link.name, messages)
 
     def take_in(self, link: Link, connection: Connection, messages: list[Any], size: int = 0) -> None:
-        """Pass messages to the node. The remainder waits with its connection and is passed here
-        again, without a size. A client that exceeded its rate waits, too.
+        """Pass messages to the node. The rest stays with the connection and is passed here again without a size, as do
+        messages of a client that exceeded its rate.
         """
         begun, begun_us = self.meter.begin(), now_us()
         try:
@@ -398,7 +394,7 @@ class Links:
         self.queues.look()
 
     def drained(self, connection: Connection) -> None:
-        """Called when the write buffer of a connection has drained."""
+        """Send queued messages, because the write buffer of the connection has drained."""
         self.queues.drained(connection)
 
     def _give_up(self, link: Link) -> None:
@@ -407,24 +403,22 @@ class Links:
         self._dial(link)
 
     def has_time_for(self, connection: Connection) -> bool:
-        """Return whether the connection is read in this turn; if not, it is called when its turn comes."""
+        """Return whether the connection is read in this turn. If not, it is resumed when its turn comes."""
         return self.turns.has_time_for(connection)
 
     def is_readable(self, connection: Connection) -> bool:
-        """Return whether more may be read from the connection now."""
+        """Return whether more data may be read from the connection now."""
         if connection.link is None or not connection.link.is_client:
             return True
         return not self.queues.is_paused and not connection.is_held
 
     def watch(self, peers: list[str], failing_max: int) -> None:
-        """Keep connections to these brokers and watch them for failures, of which `failing_max` can
-        occur at a time.
-        """
+        """Keep connections to these brokers, and detect their failures. At most `failing_max` fail at a time."""
         self.detector.failing_max = failing_max
         for peer in peers:
             self.open(peer)
 
-    # ---- the end ------------------------------------------------------------------------------------------
+    # ---- totals and end -------------------------------------------------------------------------------------
 
     @property
     def client_count(self) -> int:
@@ -433,13 +427,13 @@ class Links:
 
     @property
     def bytes_in(self) -> int:
-        """Return the bytes read so far from all connections."""
+        """Return the number of bytes read so far from all connections."""
         lasting = (link.connection.bytes_in for link in self.links.values() if link.connection is not None)
         return self.counters.bytes_in + sum(lasting)
 
     @property
     def bytes_out(self) -> int:
-        """Return the bytes written so far to all connections."""
+        """Return the number of bytes written so far to all connections."""
         lasting = (link.connection.bytes_out for link in self.links.values() if link.connection is not None)
         return self.counters.bytes_out + sum(lasting)
 
@@ -448,7 +442,7 @@ class Links:
         self.host.give(item)
 
     async def close(self, *, with_goodbye: bool = True, reason: str = "") -> None:
-        """Close all connections after flushing them. Only brokers receive the reason."""
+        """Close all connections after their queues are sent. Only brokers receive the reason."""
         self._is_closing = True
         self.detector.stop()
         self.host.leave()

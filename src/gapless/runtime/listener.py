@@ -1,4 +1,4 @@
-"""A TLS port: accepts connections, inspects the first byte, and performs the handshake.
+"""A TLS port: accepts connections, inspects the first byte of each, and performs the handshake.
 
 A TLS handshake begins with byte 22, a Gapless frame with 0, an HTTP request with a letter. So the
 port can send a peer that uses clear text an error in clear text. Each connection uses the current
@@ -20,14 +20,14 @@ __all__ = ["TlsListener"]
 
 TLS = 22
 PENDING_MAX = 1_000
-"""Maximum number of unfinished handshakes; beyond it, others are closed (`pending_connections`)."""
+"""The maximum number of unfinished handshakes; if there are more, one is closed (`pending_connections`)."""
 CROWDED = "it did not finish its handshake, and others wait"
 PAUSE_S = 0.1
-"""How long accepting pauses when the system has no resources."""
+"""How long the port stops accepting when the system has no resources."""
 
 
 class TlsListener:
-    """Listens on one port. `may_come` decides by the peer's host before any other work."""
+    """Listens on one port. `may_come` accepts or refuses a peer by its host before any other work."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class TlsListener:
         self.handshakes = 0
 
     async def start(self, host: str, port: int, backlog: int = 1024) -> None:
-        """Start listening; raise an `OSError` if that is not possible."""
+        """Start listening. Raise an `OSError` if that fails."""
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(found):
             listening = socket.socket(family, kind, protocol)
@@ -72,11 +72,10 @@ class TlsListener:
 
     @property
     def port(self) -> int:
-        """Return the port it listens on."""
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Stop listening; accepted connections stay open."""
+        """Stop listening. Accepted connections stay open."""
         for task in (*self._accepting, *self._pending):
             task.cancel()
         for listening in self._sockets:
@@ -102,9 +101,7 @@ class TlsListener:
                 victim.cancel(CROWDED)
 
     async def _welcome(self, dialled: socket.socket, address: str) -> None:
-        """Perform the handshake, or send the reason for a refusal. Closes the socket unless a
-        transport owns it.
-        """
+        """Perform the handshake, or send the reason for a refusal. Close the socket unless a transport owns it."""
         is_ours = True
         try:
             dialled.setblocking(False)
@@ -126,7 +123,7 @@ class TlsListener:
         except TimeoutError:
             self._refused(address, "silent", "it did not begin a handshake in time")
         except OSError:
-            pass  # it has closed the connection
+            pass  # the peer has closed the connection
         finally:
             if is_ours:
                 dialled.close()

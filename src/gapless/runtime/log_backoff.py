@@ -1,8 +1,8 @@
-"""Limits the log of recurring events by growing pauses, so that people can read the log.
+"""Limits how often a recurring event is logged, by growing pauses.
 
-The first occurrence is logged at once, the next after one second, two, four, and so on up to ten
-minutes, each time with the number of occurrences since the previous log line. An event that has not occurred for a
-minute, or for twice its pause, counts as new.
+The first occurrence is logged at once, the next after one second, two, four, and so on up to ten minutes. Each line has
+the number of occurrences since the previous one. An event that has not occurred for a minute, or for twice its pause,
+counts as new.
 """
 
 import time
@@ -14,7 +14,7 @@ FIRST_S = 1.0
 LONGEST_S = 600.0
 QUIET_S = 60.0
 KEYS_MAX = 1_000
-"""Maximum number of events that are remembered; the least recently logged one is forgotten first."""
+"""The maximum number of events that are remembered; the least recently logged one is forgotten first."""
 
 
 class _Said:
@@ -34,8 +34,8 @@ class LogBackoff:
         self._said: dict[Hashable, _Said] = {}
 
     def due(self, key: Hashable) -> int:
-        """Count an occurrence; return the number of occurrences since the last log if it is due
-        now, else 0.
+        """Count an occurrence. Return the number of occurrences since the last log line if another line is
+        due, else 0.
         """
         now = self._clock()
         said = self._said.get(key)
@@ -56,5 +56,5 @@ class LogBackoff:
         return times
 
     def forget(self, key: Hashable) -> bool:
-        """Forget the event; return whether it was ever logged."""
+        """Forget the event. Return whether it was ever logged."""
         return self._said.pop(key, None) is not None

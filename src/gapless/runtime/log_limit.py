@@ -1,5 +1,4 @@
-"""Limits how much a process logs: each event at most `LINES_A_MINUTE` times a minute, then a count
-of the rest.
+"""Limits how much a process logs: each event at most `LINES_A_MINUTE` times a minute, then a count of the rest.
 
 An event is a place in the code that logs, whatever its parameters. Further records of the event are
 counted, and one line reports the count and the last record, when the minute ends or the process
@@ -18,11 +17,11 @@ LINES_A_MINUTE = 20
 MINUTE_S = 60.0
 
 _Event: TypeAlias = tuple[str, int]
-"""File and line."""
+"""The file and line that log the event."""
 
 
 class _Minute:
-    """One event within one minute, which begins with its first record."""
+    """The records of one event within one minute, which begins with the first record."""
 
     __slots__ = ("begun", "last", "left_out", "written")
 
@@ -34,7 +33,7 @@ class _Minute:
 
 
 class LimitedHandler(logging.StreamHandler[TextIO]):
-    """Writes to a stream, within the limit."""
+    """Writes log records to a stream, up to a limit for each event."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream)
@@ -42,7 +41,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
         self._minutes: dict[_Event, _Minute] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the record, or count it."""
+        """Write the record, or count it if the limit is reached."""
         self.write_left_out()
         event = (record.pathname, record.lineno)
         minute = self._minutes.setdefault(event, _Minute(self._clock()))
@@ -54,7 +53,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
             minute.last = record
 
     def write_left_out(self, *, at_end: bool = False) -> None:
-        """Write the counts of minutes that have ended; with `at_end`, all counts."""
+        """Write the counts of omitted records for minutes that have ended. With `at_end`, write all counts."""
         now = self._clock()
         for event, minute in list(self._minutes.items()):
             if at_end or now - minute.begun >= MINUTE_S:
@@ -63,7 +62,6 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
                     super().emit(_summary(minute.last, minute.left_out, now - minute.begun))
 
     def close(self) -> None:
-        """Write the remaining counts at the end of the process."""
         self.acquire()
         try:
             self.write_left_out(at_end=True)
@@ -73,7 +71,7 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
 
 
 def write_left_out(logger: logging.Logger) -> None:
-    """Make the handlers of a logger write their counts, even if nothing else is logged."""
+    """Make the handlers of a logger write their counts of omitted records, even if nothing else is logged."""
     for handler in logger.handlers:
         if isinstance(handler, LimitedHandler):
             handler.acquire()
@@ -84,7 +82,7 @@ def write_left_out(logger: logging.Logger) -> None:
 
 
 def _summary(last: logging.LogRecord, count: int, seconds: float) -> logging.LogRecord:
-    """Return a record like the last one, with the count."""
+    """Return a record like the last omitted one, with the number of omitted records."""
     summary = logging.makeLogRecord(vars(last))
     summary.msg = f"left out {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
     summary.args = ()

@@ -1,6 +1,4 @@
-"""Logs: lines for people, or JSON documents for machines. Both have the same content, within a
-limit (`log_limit`).
-"""
+"""Formats logs as text for people or JSON documents for machines, with the same content and limit (`log_limit`)."""
 
 import json
 import logging
@@ -22,7 +20,7 @@ _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "ta
 
 
 class _Named(logging.LoggerAdapter[logging.Logger]):
-    """Adds the broker's name to every record, and keeps other fields."""
+    """Adds the broker's name to the fields of every record."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         kwargs["extra"] = {**(self.extra or {}), **kwargs.get("extra", {})}
@@ -30,12 +28,11 @@ class _Named(logging.LoggerAdapter[logging.Logger]):
 
 
 def logger_of(broker: str) -> Logger:
-    """Return the logger of a broker."""
     return _Named(logging.getLogger("gapless.broker"), {"broker": broker})
 
 
 class _Spelled(logging.LoggerAdapter[logging.Logger]):
-    """Puts all fields into the message, because handlers of applications show nothing else."""
+    """Appends all fields to the message, because the log handlers of applications show nothing else."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         facts = kwargs.get("extra") or {}
@@ -69,7 +66,7 @@ class _Lines(logging.Formatter):
 
 
 def document_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the fields of a record by name."""
+    """Return the contents of a record as a JSON document."""
     return {
         "time": _time(record), "level": record.levelname.lower(), "message": record.getMessage(), **_facts(record)
     }  # fmt: skip
@@ -80,7 +77,7 @@ class _Json(logging.Formatter):
         document = document_of(record)
         if record.exc_info:
             document["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(document, default=str)  # ASCII only: a terminal may show it
+        return json.dumps(document, default=str)  # ASCII only, because a terminal may show it
 
 
 def log_to(stream: TextIO = sys.stderr, *, as_json: bool = False, level: str = "info") -> None:

@@ -1,4 +1,4 @@
-"""Measures the lag of the event loop: by how much a periodic timer was late recently.
+"""Measures the recent lag of the event loop: by how much a periodic timer was late.
 
 A loop that lags hears its peers late: it, or its machine, is overloaded.
 """
@@ -8,18 +8,18 @@ from collections import deque
 __all__ = ["LoopLag"]
 
 LOOKS = 20
-"""How many measurements are kept: those of ten seconds, one each half second."""
+"""The number of measurements that are kept: those of ten seconds, two per second."""
 
 
 class LoopLag:
-    """The lag of one timer."""
+    """The recent lag of one timer."""
 
     def __init__(self) -> None:
         self._due_s: float | None = None
         self._late_s: deque[float] = deque(maxlen=LOOKS)
 
     def came(self, now_s: float, again_in_s: float) -> None:
-        """Record that the timer fired, and when it fires next."""
+        """Record that the timer fired, and that it is to fire again after `again_in_s`."""
         if self._due_s is not None:
             self._late_s.append(max(0.0, now_s - self._due_s))
         self._due_s = now_s + again_in_s

@@ -13,28 +13,26 @@ from gapless.runtime.logs import Logger
 __all__ = ["MembershipLog"]
 
 LAGGING_MAX = 100
-"""Maximum number of lagging clients that are tracked. A node reports as many at most: if it reports
-the maximum, there may be more, and a client that is missing from the report has not necessarily
-caught up.
-"""
+"""The maximum number of lagging clients that are tracked, which is also the most that a node reports. If it reports
+that many there may be more, so a missing client has not necessarily caught up."""
 
 
 class MembershipLog:
-    """Logs what has changed since the last call."""
+    """Logs what has changed since the last report of one node."""
 
     def __init__(self, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logger
         self._log_backoff = LogBackoff(clock)
         self._lagging: dict[str, bool] = {}
-        """Lagging clients, and whether that was logged."""
+        """The lagging clients, and whether that was logged."""
         self._incarnation: int | None = None
         self._replaced_by: Mapping[str, str] = {}
 
     def log_changes(
         self, overview: Mapping[str, Any], has_session: Callable[[str], bool] = lambda client: True
     ) -> None:
-        """Compare the node's overview with the previous one; a protocol without these fields causes
-        no logs.
+        """Log the differences between the node's overview and the previous one. Protocols without these fields cause no
+        logs.
         """
         if not overview:
             return

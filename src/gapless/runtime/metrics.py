@@ -1,8 +1,7 @@
-"""The Prometheus metrics of a broker, read from its report on request, so that counting costs
-nothing in between.
+"""Computes the Prometheus metrics of a broker from its report on request, so that counting costs nothing in between.
 
-Labels are brokers and kinds. Clients appear as labels only if they lag most or block others: ten of
-each at most, however many clients there are.
+Labels are brokers and kinds. Clients appear as labels only if they lag most or block others: at most ten of each,
+however many clients there are.
 """
 
 import platform
@@ -63,12 +62,12 @@ _LATENCIES = {
 def _version() -> str:
     try:
         return version("gapless")
-    except PackageNotFoundError:  # run from its source
+    except PackageNotFoundError:  # run from a source tree
         return "unknown"
 
 
 class Metrics(Collector):
-    """All metrics of one broker's process."""
+    """The metrics of one broker's process."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

@@ -105,7 +105,7 @@ __all__ = [
 
 
 class TreeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[network]`."""
+    """The table `[network]`: the name, the shape and f."""
 
     name: str = "gapless"
     f: int = 1
@@ -113,7 +113,7 @@ class TreeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BrokerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of `[[brokers]]`."""
+    """An entry of `[[brokers]]`: the name, addresses and data directory of a broker."""
 
     name: str
     address: str
@@ -123,21 +123,21 @@ class BrokerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StorageEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[storage]`."""
+    """The table `[storage]`: how disks are synced."""
 
     sync: Sync = "always"
     interval_ms: float = 100.0
 
 
 class ProtocolEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[protocol]`."""
+    """The table `[protocol]`: the protocol and its options."""
 
     name: str = "gapless"
     options: dict[str, Any] = {}
 
 
 class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[security]`."""
+    """The table `[security]`: the files of certificates and users."""
 
     authority: str
     certificate: str
@@ -145,7 +145,7 @@ class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: str = ""
 
     def files(self, broker: str) -> dict[str, str]:
-        """Return the files of one broker, by kind."""
+        """Return the paths of one broker's security files, by kind."""
         named = {kind: getattr(self, kind).replace("{name}", broker) for kind in self.__struct_fields__}
         return {kind: path for kind, path in named.items() if path}
 
@@ -156,22 +156,22 @@ class SecurityEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Access(is_tls=True, credentials=shown)
 
     def near(self, directory: Path) -> "SecurityEntry":
-        """Return the same table with paths relative to this directory."""
+        """Return a copy of the table with paths relative to this directory."""
         return SecurityEntry(*(str(directory / path) if path else "" for path in msgspec.structs.astuple(self)))
 
 
 class AuditLogEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[audit_log]`."""
+    """The table `[audit_log]`: where audit logs are written."""
 
     file: str = ""
 
     def file_of(self, broker: str) -> str:
-        """Return the file of one broker; empty if there is none."""
+        """Return the path of one broker's audit log, or an empty string if there is none."""
         return self.file.replace("{name}", broker)
 
 
 class HttpEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[http]`."""
+    """The table `[http]`: what brokers offer over HTTP."""
 
     gateway: bool = True
     console: bool = True
@@ -179,7 +179,7 @@ class HttpEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """A validated network file."""
+    """The contents of a network file, validated."""
 
     brokers: tuple[BrokerEntry, ...]
     network: TreeEntry = TreeEntry()
@@ -194,17 +194,17 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def overlay(self) -> Overlay:
-        """Return the tree, or the graph if there are more links."""
+        """Return the tree of brokers, or a graph if there are more links."""
         return make_overlay([broker.name for broker in self.brokers], self.network.edges)
 
     @cached_property
     def spec(self) -> ProtocolSpec:
-        """Return the protocol."""
+        """Return the specification of the protocol."""
         return find_protocol(self.protocol.name)
 
     @cached_property
     def options(self) -> msgspec.Struct:
-        """Return the protocol's options."""
+        """Return the options of the protocol."""
         return convert_options(self.spec, self.protocol.options)
 
     @cached_property
@@ -214,7 +214,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a hash of everything that must be equal on all hosts."""
+        """Return a hash of all settings that must be equal on all hosts."""
         runtime = msgspec.structs.asdict(self.runtime)
         same = [self.network, self.protocol.name, self.options, self.addresses, runtime]
         text = msgspec.json.encode(same, order="deterministic")
@@ -222,8 +222,8 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @cached_property
     def identity(self) -> str:
-        """Return name and tree as a text, which is written into a broker's data directory to detect
-        foreign data.
+        """Return the network's name and shape as text. Data directories contain it, so that foreign data is
+        detected.
         """
         text = msgspec.json.encode([sorted(self.addresses), sorted(map(sorted, self.network.edges))])
         return f"{self.network.name}-{blake2b(text, digest_size=4).hexdigest()}"
@@ -237,7 +237,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
     @property
     def url(self) -> str:
-        """Return the URL for clients."""
+        """Return the URL that clients use."""
         return self.scheme + ",".join(self.addresses.values())
 
     @property
@@ -246,7 +246,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
         return "gapless://" if self.security is None else "gapless+tls://"
 
     def to_toml(self) -> str:
-        """Return the text of a network file."""
+        """Return the configuration as the text of a network file."""
         lines = ["[network]", f"name = {_toml(self.network.name)}", f"f = {self.network.f}"]
         if self.network.edges:
             lines.append(f"edges = {_toml(self.network.edges)}")
@@ -283,7 +283,7 @@ class NetworkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dic
 
 
 EVERYWHERE = ("0.0.0.0", "::")
-"""Addresses that mean every interface, so that hosts do not conflict."""
+"""Addresses that mean every interface; several hosts can use the same one."""
 
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "": NetworkConfig,
@@ -300,7 +300,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def load_network(path: str | Path) -> NetworkConfig:
-    """Return the validated network in this file."""
+    """Read a network file, and return its validated contents."""
     try:
         config = parse_network(read_text(path, ConfigError))
         if config.security is not None:
@@ -315,7 +315,7 @@ def load_network(path: str | Path) -> NetworkConfig:
 
 
 def with_data_near(config: NetworkConfig, directory: Path) -> NetworkConfig:
-    """Return the same network with data directories relative to this directory."""
+    """Return a copy of the configuration with data directories relative to this directory."""
     if not any(entry.data for entry in config.brokers):
         return config
     entries = [msgspec.structs.replace(entry, data=str(directory / entry.data)) for entry in config.brokers]
@@ -323,7 +323,7 @@ def with_data_near(config: NetworkConfig, directory: Path) -> NetworkConfig:
 
 
 def parse_network(text: str) -> NetworkConfig:
-    """Return the validated network in this text."""
+    """Parse the text of a network file, and return its validated contents."""
     document = parse_toml(text, ConfigError)
     for place, table, struct in _tables_of(document):
         check_keys(place, table, struct.__struct_fields__, ConfigError)
@@ -340,10 +340,10 @@ def _tables_of(document: Mapping[str, Any]) -> Iterator[tuple[str, object, type[
 
 
 def check_network(config: NetworkConfig) -> None:
-    """Raise a `ConfigError` if the network is invalid."""
+    """Raise a `ConfigError` that names the first invalid setting, if there is one."""
     if config.network.f < 0:
         raise ConfigError(f"network.f: {config.network.f} is negative; 0 means that no broker may fail")
-    most = max(1, len(config.brokers) - 1)  # the default is 1, even with only one broker
+    most = max(1, len(config.brokers) - 1)  # the default f is 1, even with only one broker
     if config.network.f > most:
         raise ConfigError(
             f"network.f: {config.network.f} of {len(config.brokers)} brokers cannot fail, because one has to remain; "
@@ -395,7 +395,7 @@ def _check_origins(origins: tuple[str, ...]) -> None:
 
 
 def _check_data(config: NetworkConfig) -> None:
-    """Check that every broker has its own data directory, or that none has one."""
+    """Check that every broker has a data directory of its own, or that none has one."""
     used: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         if bool(entry.data) != bool(config.brokers[0].data):
@@ -420,5 +420,5 @@ def _check_address(place: str, address: str) -> None:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML. Strings, numbers, booleans and lists of them look the same in JSON."""
+    """Return a value as TOML, in which strings, numbers, booleans and lists of them look as in JSON."""
     return msgspec.json.encode(value).decode()

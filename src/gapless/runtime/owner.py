@@ -1,4 +1,4 @@
-"""The interface through which links call their owner, a broker or a client."""
+"""The interface of the owner of links, which is a broker or a client."""
 
 from typing import Any, Protocol
 
@@ -11,37 +11,41 @@ __all__ = ["Owner"]
 
 
 class Owner(Protocol):
-    """The owner of links: it supplies the greeting and decides which peers to accept."""
+    """Supplies the greeting of its links, decides which peers to accept, and answers operators."""
 
     def greeting(self) -> bytes:
-        """Return the greeting for a peer that listens."""
+        """Return the greeting for a peer that this node dials."""
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
-        """Authenticate the peer that dialled, or return why it is refused."""
+        """Authenticate a peer that dialled. Return its identity, or a refusal with the reason."""
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
-        """Return the answer to a peer that dialled."""
+        """Return the answer to the greeting of a peer that dialled."""
 
     def welcomed(self, connection: Connection, welcome: Welcome) -> Refusal | None:
-        """Handle the answer to our greeting; return a refusal to end the connection."""
+        """Handle the welcome of a peer that this node dialled. Return a refusal to end the connection."""
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """Handle a peer that refused us or ended a connection."""
+        """Handle a refusal by a peer, or a connection that a peer ended."""
 
     def permits(self, identity: Identity, right: str) -> bool:
         """Return whether the identity has the right `status` or `operate`."""
 
     def report(self, about: str = "") -> dict[str, Any]:
-        """Return the status report, or the details that a console asks about."""
+        """Return the status report, or the details named by `about`."""
 
     def protocol_violated(self, client: str, reason: str) -> None:
-        """End the session of a client that sent a request that a regular client never sends."""
+        """End the session of a client that sent a request which no client library sends."""
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
-        """End a client's session on behalf of an operator; return whether it was here."""
+        """End a client's session on behalf of an operator. Return whether it was at this node."""
 
     def forget_broker(self, broker: str, actor: Actor) -> dict[str, Any]:
-        """Forget a broker that will not return, on behalf of an operator; return whether it had an effect."""
+        """Stop waiting for a broker that will not return, on behalf of an operator. Return whether that had
+        an effect.
+        """
 
     def delete_events(self, publisher: str, actor: Actor) -> dict[str, Any]:
-        """Delete the events of a publisher, on behalf of an operator; return whether it had an effect."""
+        """Delete the events of a publisher from history, on behalf of an operator. Return whether that had an
+        effect.
+        """

@@ -1,9 +1,8 @@
 """A bounded set of connections that are not authenticated yet.
 
-If it is full, a pending connection is closed in favour of the new one. Otherwise a peer that
-occupies all places and sends nothing would block everybody. The victim is the longest-waiting
-connection of the host with the most pending ones. A regular peer authenticates at once, so it does
-not wait for long.
+If it is full, adding a connection closes a pending one. Otherwise a peer that occupies all places and sends nothing
+would block all others. The closed connection is the oldest of the host with the most pending ones. A regular peer
+authenticates at once, so it is rarely closed.
 """
 
 from collections import Counter
@@ -16,12 +15,12 @@ T = TypeVar("T")
 
 
 class PendingConnections(Generic[T]):
-    """At most `most` pending connections."""
+    """Holds at most `most` connections, and chooses which one to close if there are more."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._hosts: dict[T, str] = {}
-        """The longest-waiting one first."""
+        """The host of each connection, the oldest connection first."""
         self._counts: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[T]:
@@ -31,7 +30,7 @@ class PendingConnections(Generic[T]):
         return len(self._hosts)
 
     def add(self, item: T, host: str) -> T | None:
-        """Add a connection; return the one to close if there was no room."""
+        """Add a connection. Return the one to close if there was no room, or None."""
         victim = None
         if len(self._hosts) >= self._most:
             largest = max(self._counts, key=self._counts.__getitem__)

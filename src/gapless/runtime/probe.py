@@ -1,6 +1,4 @@
-"""Queries a broker without joining: a probe sends a greeting and a question, reads the answer, and
-disconnects.
-"""
+"""Queries a broker without joining: a probe sends a greeting and a question, reads the answer, and disconnects."""
 
 import asyncio
 import errno
@@ -80,7 +78,7 @@ class _Probe(FrameStream):
         for future in (self.welcome, self.report):
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # retrieved, so that asyncio does not warn if nobody awaits it
+                future.exception()  # marks it as retrieved, so that asyncio does not warn if no caller awaits it
         self.abort()
 
 
@@ -93,9 +91,7 @@ async def probe(
     settings: RuntimeSettings | None = None,
     access: Access = CLEAR,
 ) -> Welcome:
-    """Return a broker's welcome; raise `OSError`, `TimeoutError`, `WireError` or `DeniedError` if
-    there is none.
-    """
+    """Return a broker's welcome. Raise an `OSError`, `TimeoutError`, `WireError` or `DeniedError` if there is none."""
     asking, welcome = await _ask(address, name, network, timeout_s, settings or RuntimeSettings(), access)
     asking.abort()
     return welcome
@@ -104,25 +100,28 @@ async def probe(
 async def ask_for_report(
     address: str, *, timeout_s: float = 2.0, access: Access = CLEAR, about: str = ""
 ) -> dict[str, Any]:
-    """Return a broker's status report, or the details that are asked about: `clients`, `samples`, or `log` with the
-    number of the last known line."""
+    """Return a broker's status report, or the details named by `about`: `clients`, `samples`, or `log` with the number
+    of the last known line.
+    """
     return await _answer(address, frame(ASK, about or None), timeout_s, access)
 
 
 async def ask_to_end(address: str, client: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """Ask a broker to end the session of a client; return `ended`, and the `reason` if it did not."""
+    """Ask a broker to end the session of a client. The answer has `ended`, and the `reason` if it was not."""
     return await _answer(address, frame(END, client), timeout_s, access)
 
 
 async def ask_to_forget(address: str, broker: str, *, timeout_s: float = 2.0, access: Access = CLEAR) -> dict[str, Any]:
-    """Declare to a broker that another will not return; return `forgotten`, and the `reason` if it refuses."""
+    """Tell a broker that another one will not return. The answer has `forgotten`, and the `reason` if the broker
+    refuses.
+    """
     return await _answer(address, frame(FORGET, broker), timeout_s, access)
 
 
 async def ask_to_delete(
     address: str, publisher: str, *, timeout_s: float = 2.0, access: Access = CLEAR
 ) -> dict[str, Any]:  # fmt: skip
-    """Have a broker delete a publisher's events; return `deleted`, and the `reason` if it refuses."""
+    """Ask a broker to delete a publisher's events. The answer has `deleted`, and the `reason` if the broker refuses."""
     return await _answer(address, frame(DELETE, publisher), timeout_s, access)
 
 

@@ -23,15 +23,15 @@ from gapless.runtime.network_file import NetworkConfig
 __all__ = ["Endpoint", "run_broker"]
 
 FAILED = 70
-"""The exit code of an internal error."""
+"""The exit code after an internal error."""
 UNUSABLE_DATA = 64
-"""The exit code of a disk that fails, the same as when the directory cannot be opened at the start: a restart does not
-repair it."""
+"""The exit code after a failure of the disk, and if the data directory cannot be opened at the start. A restart does
+not repair it."""
 PARENT_S = 0.5
 
 
 class Endpoint(Protocol):
-    """The HTTP endpoint of a broker."""
+    """The HTTP endpoint of a broker, which the caller can replace."""
 
     async def start(self) -> None:
         """Listen on the address in the network's file."""
@@ -44,7 +44,7 @@ def run_broker(
     config: NetworkConfig, name: str, *, trace: str = "", parent: int = 0,
     endpoint: Callable[[Broker], Endpoint] = HttpEndpoint,
 ) -> int:  # fmt: skip
-    """Serve until a signal arrives; return the exit code. `endpoint` creates the HTTP endpoint, if
+    """Run a broker until a signal arrives or it fails. Return the exit code. `endpoint` creates the HTTP endpoint, if
     the broker has one.
     """
     return run(_serve(config, name, trace, parent, endpoint))
@@ -102,9 +102,9 @@ def _hang_up(broker: Broker) -> None:
 
 
 def _tune_cycle_collector() -> None:
-    """Exempt existing objects from garbage collection, and collect only young ones, a hundred
-    thousand at a time, in some ten milliseconds. A collection of old objects would take a second
-    and find nothing: clients leave no cycles.
+    """Exempt existing objects from garbage collection, and collect only young ones: a hundred thousand at a time, in
+    about ten milliseconds. A collection of old objects would take a second and find nothing, because clients leave no
+    cycles.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The send queues of one node's peers, and the back-pressure that they cause.
+"""The send queues of one node's peers, and the back-pressure that they apply.
 
 The messages for one peer in one turn of the event loop leave in as few frames as possible, in one
 write. If a connection takes no more, messages wait in the peer's outbox. From `queue_pause`
@@ -22,7 +22,7 @@ ROOM_S = 0.005
 
 
 class Queues:
-    """The outboxes of one node's links. `give_up` closes a connection that takes nothing."""
+    """The outboxes of one node's links. `give_up` closes a connection whose queue is full."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Queues:
         logger: Logger,
     ) -> None:
         self.is_paused = False
-        """Whether clients are not read, because a queue is too long."""
+        """Whether reading from clients is paused because a queue is too long."""
         self._links = links
         self._settings = settings
         self._codec = codec
@@ -47,7 +47,7 @@ class Queues:
     # ---- sending ------------------------------------------------------------------------------------------
 
     def flush(self, dirty: list[Link]) -> None:
-        """Send the pending messages of these links, as far as their connections take them."""
+        """Send the pending messages of these links, as far as their connections accept data."""
         for link in dirty:
             connection = link.connection
             if connection is None:
@@ -86,7 +86,7 @@ class Queues:
             self._congested[link] = None
 
     def drained(self, connection: Connection) -> None:
-        """Handle a connection that takes more again."""
+        """Continue to send to a peer whose connection accepts data again."""
         link = connection.link
         if link is not None and self._congested.pop(link, 0) is None:
             self._send(link, connection)
@@ -99,10 +99,10 @@ class Queues:
             self._look()
 
     def leave(self, link: Link) -> None:
-        """Drop the link; its connection still sends what it was given."""
+        """Drop the link. Its connection still sends the messages that it has accepted."""
         self._congested.pop(link, None)
 
-    # ---- holding back -------------------------------------------------------------------------------------
+    # ---- back-pressure --------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Check the queues of congested connections, which grow without being sent."""
@@ -127,7 +127,7 @@ class Queues:
             self.pause(False)
 
     def pause(self, is_paused: bool) -> None:
-        """Stop reading clients, or resume."""
+        """Pause or resume reading from clients."""
         self.is_paused = is_paused
         for link in self._links.values():
             if link.is_client and link.connection is not None:
@@ -137,7 +137,7 @@ class Queues:
                     link.connection.resume_reading()
 
     async def wait_for_room(self) -> None:
-        """Return when no queue is too long."""
+        """Wait until no queue is too long."""
         while any(len(link.outbox) >= self._settings.queue_pause for link in self._links.values()):
             await asyncio.sleep(ROOM_S)
 

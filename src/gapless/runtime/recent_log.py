@@ -1,4 +1,4 @@
-"""The last lines of a broker's log, for consoles.
+"""Keeps the last lines of a broker's log, for consoles.
 
 The log contains no token, hash or key (`tests/runtime/test_secrets_in_logs.py`), so the right to see the status
 suffices.
@@ -20,7 +20,7 @@ _USUAL = ("time", "level", "message")
 
 
 class RecentLog(logging.Handler):
-    """Keeps the records of one broker, and those of the clients in its process."""
+    """Records the log of one broker and of the clients in its process."""
 
     def __init__(self, broker: str) -> None:
         super().__init__(logging.INFO)
@@ -28,18 +28,18 @@ class RecentLog(logging.Handler):
         self._lines: deque[dict[str, Any]] = deque(maxlen=LINES_MAX)
         self._count = 0
         self._run = str(time.time_ns())
-        """Numbers count from the start of the broker; this distinguishes one start from the next."""
+        """Identifies this start of the broker. Line numbers begin again with each start."""
 
     def start(self) -> None:
-        """Start recording."""
+        """Start to record log lines."""
         logging.getLogger("gapless").addHandler(self)
 
     def stop(self) -> None:
-        """Stop recording."""
+        """Stop recording log lines."""
         logging.getLogger("gapless").removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one record, unless it belongs to another broker."""
+        """Record a log line, unless it belongs to another broker."""
         facts = document_of(record)
         if facts.pop("broker", self._broker) != self._broker:
             return
@@ -49,5 +49,5 @@ class RecentLog(logging.Handler):
         self._lines.append({"number": self._count, **usual, "facts": more})
 
     def report(self, after: int = 0) -> dict[str, Any]:
-        """Return the records after a number, oldest first."""
+        """Return the log lines after a number, oldest first."""
         return {"run": self._run, "lines": [line for line in self._lines if line["number"] > after]}

@@ -1,7 +1,6 @@
-"""Logs and counts refusals: which peer, from where, and why. Repetitions are logged with growing
-pauses.
+"""Logs and counts refusals: which peer, from which address, and why. Repetitions are logged with growing pauses.
 
-Operators read this, so no token, key or other secret may appear here.
+Operators read this log, so it contains no token, key or other secret.
 """
 
 from gapless.runtime.audit_log import AuditLog
@@ -14,7 +13,7 @@ __all__ = ["RefusalLog"]
 
 
 class RefusalLog:
-    """The refusals of one node."""
+    """Logs the refusals of one node."""
 
     def __init__(self, name: str, counters: Counters, log_backoff: LogBackoff, logger: Logger) -> None:
         self._name = name
@@ -22,10 +21,10 @@ class RefusalLog:
         self._log_backoff = log_backoff
         self._logger = logger
         self.audit: AuditLog | None = None
-        """Records all of them; None at a client."""
+        """The audit log, which records every refusal; None for a client."""
 
     def unauthenticated(self, address: str, code: str, reason: str) -> None:
-        """Record a peer that was refused before its greeting."""
+        """Log a peer that was refused before its greeting."""
         self._counters.refused[code] += 1
         host = address.rpartition(":")[0]
         facts = {"peer": "?", "address": address, "code": code}
@@ -33,21 +32,21 @@ class RefusalLog:
         self._log("connection.refused", (host, code, reason), f"refused: {reason}", facts)
 
     def denial(self, peer: str, address: str, reason: str, who: str = "") -> None:
-        """Record a refused request; the connection continues."""
+        """Log a refused request of a peer whose connection continues."""
         self._counters.refused["denied"] += 1
         facts = {"peer": peer, "address": address, "code": "denied", **({"who": who} if who else {})}
         self._note("call.denied", reason, facts)
         self._log("call.denied", (peer, "denied", reason), f"denied: {reason}", facts)
 
     def ended(self, connection: Connection, code: str, reason: str) -> None:
-        """Record that this node ends a connection."""
+        """Log that this node ends a connection."""
         self._counters.refused[code] += 1
         link, hello, identity = connection.link, connection.hello, connection.identity
         who = link.name if link is not None else hello.name if hello is not None else "?"
         facts = {"peer": who, "address": connection.peer_address, "code": code}
         if identity is not None and identity.name:
             facts["who"] = identity.text
-        if code == "network":  # the reason for the peer is worded from its side
+        if code == "network":  # the reason for the peer is written from the peer's point of view
             reason = f"{who} has another network file than {self._name}; give every host the same one"
         if code in ("duplicate", "not-ready"):
             self._logger.debug(f"refused: {reason}", extra={"event": "connection.refused", **facts})

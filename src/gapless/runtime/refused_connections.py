@@ -14,13 +14,13 @@ __all__ = ["LINGER_S", "RefusedConnections"]
 LINGER_S = 2.0
 """How long a peer may take to read the reason."""
 CLOSING_MAX = 1_000
-"""Maximum number of connections that close this way at a time; further ones are closed at once."""
+"""The maximum number of connections that close this way at a time; further ones are closed at once."""
 _nowhere = memoryview(bytearray(64 * 1024))
 """A shared buffer for discarded input."""
 
 
 class RefusedConnections:
-    """The refused connections of one node."""
+    """Closes the refused connections of one node."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -37,7 +37,7 @@ class RefusedConnections:
         refused_connection = _RefusedConnection(transport, self._under_way)
         self._under_way[refused_connection] = None
         self._loop.call_later(LINGER_S, refused_connection.cut_off)
-        with suppress(RuntimeError):  # it is closed already
+        with suppress(RuntimeError):  # the transport may be closed already
             transport.set_protocol(refused_connection)
             transport.resume_reading()
             if transport.can_write_eof():
@@ -52,10 +52,9 @@ class RefusedConnections:
 class _RefusedConnection(asyncio.BufferedProtocol):
     """Reads and discards the input of a refused peer.
 
-    It drops its transport when the connection ends. The TLS transports of uvloop keep references to
-    their protocol. A protocol that kept its transport would therefore keep both alive, with buffers
-    of 0.3 to 0.9 MB, until a garbage collection of the oldest generation, which a broker almost
-    never runs.
+    It drops its transport when the connection ends. The TLS transports of uvloop keep references to their protocol. A
+    protocol that kept its transport would therefore keep both alive, with buffers of 0.3 to 0.9 MB, until a garbage
+    collection of the oldest generation, which a broker almost never runs.
     """
 
     def __init__(self, transport: asyncio.Transport, under_way: "dict[_RefusedConnection, None]") -> None:

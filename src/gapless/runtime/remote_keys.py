@@ -1,4 +1,4 @@
-"""Keeps the keys that sign tokens up to date, if `[signed_tokens]` names a URL.
+"""Fetches the keys that sign tokens, if `[signed_tokens]` names a URL.
 
 A thread fetches them, one request at a time: at the start of the broker, every `REFRESH_S`, and
 when a token names an unknown key, but not more often than every `RETRY_S`. So a new key of the
@@ -26,7 +26,7 @@ STALE_S = 86_400.0
 
 
 class RemoteKeys:
-    """The remote keys of one broker."""
+    """The signing keys of one broker that come from a URL."""
 
     def __init__(
         self, logger: Logger, removed: Callable[[], None], clock: Callable[[], float] = time.monotonic
@@ -42,7 +42,7 @@ class RemoteKeys:
         self._tried = self._fetched = clock() - STALE_S
 
     def adopt(self, users: Users | None) -> None:
-        """Take over a new users' file: the keys stay valid, unless it names another URL."""
+        """Use a new users' file. The keys stay valid, unless it names another URL."""
         signed = None if users is None else users.signed
         if signed is None or signed.url != self._url:
             self._text = ""
@@ -52,7 +52,7 @@ class RemoteKeys:
             signed.set_keys(self._text)
 
     async def look(self, users: Users | None) -> None:
-        """Fetch the keys if that is due."""
+        """Start to fetch the keys if that is due."""
         signed = None if users is None else users.signed
         if users is None or signed is None or not signed.url:
             return
@@ -65,7 +65,7 @@ class RemoteKeys:
         try:
             text = await asyncio.to_thread(fetch, url, users.keys_authority)
             if url != self._url:
-                return  # the file names another URL now
+                return  # the file now names another URL
             signed.set_keys(text)
         except ConfigError as error:
             self._fail(users, str(error) if str(error).startswith(url) else f"{url}: {error}")

@@ -19,13 +19,13 @@ from gapless.runtime.waiting import Wait
 __all__ = ["clients_of", "report_of"]
 
 CLIENTS_MAX = 200
-"""The number of clients whose subscriptions a broker lists for a console."""
+"""The maximum number of clients whose subscriptions a broker lists for a console."""
 LISTED_MAX = 256 * 1024
 """The maximum length of all filters in that list, so that the report fits into a frame."""
 
 
 class ReportSource(Protocol):
-    """The broker, as its report sees it."""
+    """The parts of a broker that the report uses."""
 
     config: NetworkConfig
     name: str
@@ -40,33 +40,23 @@ class ReportSource(Protocol):
     wall_ns: Callable[[], int]
 
     @property
-    def damages(self) -> list[str]:
-        """Return descriptions of the damage found on its disk."""
-        ...
+    def damages(self) -> list[str]: ...
 
     @property
-    def is_ready(self) -> bool:
-        """Return whether it has joined."""
-        ...
+    def is_ready(self) -> bool: ...
 
     @property
-    def hindrance(self) -> str:
-        """Return why it is not healthy, or an empty string."""
-        ...
+    def hindrance(self) -> str: ...
 
     @property
-    def links(self) -> Links:
-        """Return its links."""
-        ...
+    def links(self) -> Links: ...
 
     @property
-    def node(self) -> BrokerNode | None:
-        """Return the running node; None before the start and after a failure."""
-        ...
+    def node(self) -> BrokerNode | None: ...
 
 
 def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
-    """Return the state of the broker and what it waits for."""
+    """Return the state of the broker and of its links, and the waits in `waits`."""
     links, node = house.links, house.node
     overview = {} if node is None else node.overview()
     counters = links.counters
@@ -118,7 +108,7 @@ def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
 
 
 def clients_of(node: BrokerNode | None) -> dict[str, Any]:
-    """Return the first clients with sessions here, with their filters, and how many more there are."""
+    """Return the first clients with sessions at this broker, with their filters, and the number of further ones."""
     names = [] if node is None else sorted(node.sessions())
     rows: list[dict[str, Any]] = []
     listed = 0

@@ -1,4 +1,4 @@
-"""Queries the status of all brokers, and classifies the ones that do not answer.
+"""Queries the status of all brokers, and classifies the brokers that do not answer.
 
 The reasons for silence call for different actions. Nothing listens: the process is gone. The port
 accepts connections and nothing answers: the process is frozen or overloaded. No packet returns: the
@@ -23,20 +23,20 @@ __all__ = ["Answer", "Silence", "ask_all"]
 PATIENCE_S = 2.0
 
 Silence: TypeAlias = Literal["", "nobody", "frozen", "unreachable", "turned-down"]
-"""Why there is no report; empty if there is one."""
+"""Why there is no report, or an empty string if there is one."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer of one broker."""
+    """A broker's report, or the reason why there is none."""
 
     report: dict[str, Any] | None = None
     silence: Silence = ""
     why: str = ""
     """Details of the reason, if there are any."""
     ahead_s: float = 0.0
-    """By how many seconds its clock is ahead of ours."""
+    """By how many seconds the broker's clock is ahead of that of this host."""
     doubt_s: float = 0.0
-    """The possible error: half of the round-trip time."""
+    """The uncertainty: half of the round-trip time."""
 
 
 async def ask_all(addresses: Mapping[str, str], access: Access, about: str = "") -> dict[str, Answer]:
@@ -62,7 +62,7 @@ async def _ask(address: str, access: Access, about: str) -> Answer:
 
 
 async def _knock(address: str) -> Answer:
-    """Return whether the address accepts connections."""
+    """Classify a broker that did not answer, by whether its address accepts connections."""
     host, port = split_address(address)
     try:
         async with asyncio.timeout(PATIENCE_S):

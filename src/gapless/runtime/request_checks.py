@@ -50,21 +50,21 @@ from gapless.security.users_file import User, Users
 __all__ = ["Gate"]
 
 SHOWN = 200
-"""Characters of a filter that a message repeats."""
+"""The number of characters of a filter that a message shows."""
 ADDRESS_LIMITS, NO_LIMITS = Limits(), BrokerLimits()
 PIECE_US = 4_000
-"""How long the filters of one client are checked before others get their turn."""
+"""How long the filters of one client are checked before other peers get their turn, in microseconds."""
 DEBT_MIN_S = 0.1
-"""The shortest pause of a client whose owner has used its share: there can be thousands of clients."""
+"""The shortest pause of a client whose owner has used its share. There can be thousands of such clients."""
 ATTACHES_PER_S = 10.0
-"""How often one connection may attach. A client retries an unanswered attempt after 0.1 s or more."""
+"""How often one connection may attach per second. A client retries an unanswered attempt after 0.1 s or more."""
 
 
 _NONE: Sequence[object] = ()
 
 
 class _Client:
-    """The state of one connected client."""
+    """The state of one connected client's checks."""
 
     __slots__ = (
         "attaches", "attaching", "brings_filters", "ended", "owner", "understood", "work",
@@ -72,22 +72,25 @@ class _Client:
 
     def __init__(self, owner: str, now: float) -> None:
         self.owner = owner
-        """Its user, or its address if the network has no users."""
+        """The user of the client, or its address if the network has no users."""
         self.attaching = Bucket(ATTACHES_PER_S, now)
         self.attaches = 0
-        """How often it has attached since the last count."""
+        """How many times it has attached since the last count."""
         self.brings_filters = False
-        """Whether the request being checked contains filters."""
+        """Whether the request that is being checked contains filters."""
         self.understood: Sequence[object] = _NONE
-        """The filters of its last message. While they are kept, parsing the same text returns the same filter."""
+        """The parsed filters of its last message. While they are kept, parsing the same text returns the same
+        object."""
         self.work: Generator[None, None, Any] | None = None
         """The unfinished check of its last message."""
         self.ended: set[str] = set()
-        """Subscriptions that it ended, while its session still holds them."""
+        """The subscriptions that it has ended, as long as its session still holds them."""
 
 
 class Gate:
-    """The checks of one broker. `deny` refuses a client's call; `node` returns the node if it has joined."""
+    """Checks the requests of one broker's clients. `deny` notifies a client of a refused call; `node` returns the node
+    if it has joined.
+    """
 
     def __init__(
         self,
@@ -101,9 +104,8 @@ class Gate:
         broker_limits: Limits = NO_LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The users and their limits come from `broker_security` if there are any; otherwise
-        `limits` apply. Without `judging`, the protocol cannot describe its clients' requests, and
-        only connections are counted.
+        """`broker_security` knows the users and their limits; if it is None, `limits` apply. If `judging` is None, the
+        protocol cannot describe its clients' requests, and only connections are counted.
         """
         self._broker_security = broker_security
         self._audit = audit
@@ -118,7 +120,7 @@ class Gate:
         self._quotas = Quotas(self._limits_of, self._limits_together, clock)
         self._events = 0
 
-    # ---- who comes and goes -------------------------------------------------------------------------------
+    # ---- connections ----------------------------------------------------------------------------------------
 
     @property
     def _users(self) -> Users | None:
@@ -134,11 +136,11 @@ class Gate:
         return f"address {owner}" if self._users is None else f"user {owner!r}"
 
     def renew(self) -> None:
-        """Take over changed limits."""
+        """Apply changed limits."""
         self._quotas.renew()
 
     def owners(self) -> Owners:
-        """Return the owners of clients, for the protocol."""
+        """Return an object that tells the protocol the owners of clients."""
         if self._users is None:
             return Owners()
         return Owners(user_of, self._names_max, True, self._ticket)
@@ -155,7 +157,7 @@ class Gate:
         return None if self._broker_security is None else self._broker_security.user(name)
 
     def may_come(self) -> bool:
-        """Return whether the broker accepts another connection now, from any peer."""
+        """Return whether the broker accepts another connection now, whatever the peer."""
         return self._quotas.may_come()
 
     def why_not(self, identity: Identity, host: str, *, is_client: bool) -> str:
@@ -166,7 +168,7 @@ class Gate:
         return self._quotas.why_not(owner, self._named(owner), is_client=is_client)
 
     def came(self, link: Link, identity: Identity, host: str) -> None:
-        """Count a client's connection; its earlier one is no longer counted."""
+        """Count a client's connection instead of its previous one."""
         self.left(link)
         owner = _owner(identity, host)
         self._clients[link.name] = _Client(owner, self._clock())
@@ -178,11 +180,11 @@ class Gate:
         if client is not None:
             self._quotas.left(client.owner)
 
-    # ---- what they ask for --------------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------------------
 
     def judge(self, link: Link, message: Any) -> Any:
-        """Return the message as the protocol may see it, None if it is refused, or `UNJUDGED` if
-        there was no time.
+        """Return the message as the protocol may see it. Return None if it is refused, or `UNJUDGED` if there was no
+        time to check it.
 
         A `DeniedError` ends the session, another error of Gapless the connection.
         """
@@ -217,8 +219,8 @@ class Gate:
     def wait_s(self, link: Link, size: int, spent_us: int) -> float:
         """Return for how many seconds to pause reading a client that sent `size` bytes.
 
-        The time spent on the message counts if it contained filters. So do the events checked, and
-        the bytes of history that the client was brought, since the last call.
+        The time spent on the message counts if it contained filters. The events checked since the last call count, too,
+        and so do the bytes of history that were sent to the client.
         """
         client = self._clients.get(link.name)
         if client is None:
@@ -235,7 +237,7 @@ class Gate:
         return max(wait_s, max(debt_s, DEBT_MIN_S) if debt_s else 0.0, client.attaching.take(attaches, self._clock()))
 
     def _judge_small(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
-        """Check a request without filters."""
+        """Check a request that contains no filters."""
         client.understood = _NONE
         if asked.ended:
             self._note_ended(link.name, client, asked.ended)
@@ -259,7 +261,7 @@ class Gate:
         return message
 
     def _judge_in_pieces(self, link: Link, client: _Client, asked: Demand, message: Any) -> Generator[None, None, Any]:
-        """Check a request with filters; each filter is a piece."""
+        """Check a request that contains filters, yielding after each of them."""
         texts = [*asked.subscriptions.items(), *asked.advertisements.items()]
         check_text(link.name, texts, self._judging.text_max)
         client.understood = yield from understand(link.name, texts, self._judging.effort_max)
@@ -275,7 +277,7 @@ class Gate:
         return judged
 
     def _note_act(self, link: Link, asked: Demand) -> None:
-        """Record in the audit log that a durable subscription is changed, perhaps one that others use."""
+        """Record a change of a durable subscription in the audit log, because other clients may use it."""
         connection = link.connection
         if connection is not None and connection.identity is not None:
             actor = Actor(connection.identity, connection.peer_address)
@@ -285,7 +287,7 @@ class Gate:
                 )
 
     def _known_user(self, client: _Client) -> User:
-        """Return the user of a client; it may have been revoked since the last turn."""
+        """Return the user of a client. Raise an error if it was revoked since the last turn."""
         user = self._user(client.owner)
         if user is None:
             raise DeniedError(f"user {client.owner!r} was revoked")
@@ -306,7 +308,7 @@ class Gate:
             raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(within)}")
 
     def _judge_names(self, user: User, asked: Demand) -> None:
-        """Refuse a client that refers to a durable subscription that it could not have opened."""
+        """Refuse a client that refers to a durable subscription which it could not have opened."""
         for held, name in asked.named.items():
             if held not in asked.subscriptions and not user.may_hold.has(name):
                 raise DeniedError(_not_held(user, name))
@@ -359,8 +361,9 @@ class Gate:
         return self._without(link, message, narrowed, refused, must_begin_anew)
 
     def _granted(self, client: str, text: str, position: int, ticket: bytes) -> str | None:
-        """Return the part of the filter that a client may continue with from a position on; None if it had no such
-        subscription."""
+        """Return the part of the filter with which a client may continue from a position on. Return None if it had no
+        such subscription.
+        """
         granted = None if self._broker_security is None else self._broker_security.granted(ticket, client, position)
         if granted is None or granted == text:
             return granted
@@ -381,8 +384,8 @@ class Gate:
     def _without(
         self, link: Link, message: Any, narrowed: dict[str, str], refused: dict[str, str], must_begin_anew: bool = False
     ) -> Any:
-        """Return the message with narrowed filters and without refused ones; with `must_begin_anew`,
-        so that the client's session does not go on.
+        """Return the message with narrowed filters and without refused ones. With `must_begin_anew`, the client's
+        session is not resumed.
         """
         if not refused and not narrowed and not must_begin_anew:
             return message
@@ -398,14 +401,14 @@ class Gate:
         )
 
     def _why_not_held(self, user: User, text: str) -> str:
-        """Return why the session may not hold its filter any longer, whatever its client sends now."""
+        """Return why the session may no longer hold the filter, whatever its client sends now."""
         if not text or user.may_subscribe.covers(text):
             return ""
         return _outside(user, "subscribe any more to", text, user.may_subscribe)
 
     def _room(self, link: Link, client: _Client, asked: Demand, what: str) -> Room:
-        """Return how many more there is room for. Sessions at this broker count, whether their
-        clients are connected or not. A session's owner follows from its name; without users, only
+        """Return the room for further subscriptions or advertisements. All sessions at this broker count, whether their
+        clients are connected or not. A session's owner follows from its name; in a network without users, only
         connected clients count.
         """
         bounds = ((self._quotas.share(client.owner), client.owner), (self._quotas.all, ""))
@@ -421,7 +424,7 @@ class Gate:
         return Room(what, taken, own)
 
     def _sessions(self, owner: str) -> list[str]:
-        """Return the clients with sessions here, of one owner or of all."""
+        """Return the clients with sessions at this broker, of one owner or of all."""
         node = self._node()
         sessions = [] if node is None else node.sessions()
         if not owner:
@@ -431,14 +434,14 @@ class Gate:
         return [each for each in sessions if each.startswith(client_prefix(owner))]
 
     def _held(self, name: str, what: str) -> Collection[str]:
-        """Return what the session of a client holds, without what the client has ended."""
+        """Return the registrations of a client's session, except those that the client has ended."""
         node = self._node()
         held: Collection[str] = () if node is None else node.names_held(name)[what == "advertisements"]
         client = self._clients.get(name)
         return held if client is None or not client.ended else {*held} - client.ended
 
     def _note_ended(self, name: str, client: _Client, ended: str) -> None:
-        """Stop counting an ended subscription, even if the protocol has not processed it yet."""
+        """Stop counting an ended registration, even if the protocol has not processed its end yet."""
         node = self._node()
         if node is None:
             return
@@ -448,7 +451,7 @@ class Gate:
         if len(client.ended) > sum(map(len, held)):
             client.ended = {each for each in client.ended if any(each in names for names in held)}
 
-    # ---- who lost what it had -----------------------------------------------------------------------------
+    # ---- revoked rights -------------------------------------------------------------------------------------
 
     def of_removed_users(self, sessions: list[str]) -> list[str]:
         """Return the clients whose users no longer exist."""

@@ -1,4 +1,4 @@
-"""The recent history of a broker's figures: one sample every `EVERY_S`, the last `SAMPLES_MAX` of them.
+"""Keeps the recent figures of a broker for plots: one sample every `EVERY_S`, the last `SAMPLES_MAX` of them.
 
 A console plots them from the moment it is opened. They are in memory only, so a restarted broker starts without any;
 Prometheus keeps them for longer.
@@ -14,11 +14,11 @@ __all__ = ["EVERY_S", "SAMPLES_MAX", "Sample", "Samples"]
 
 EVERY_S = 5.0
 SAMPLES_MAX = 360
-"""The number of samples of half an hour."""
+"""The maximum number of samples: those of half an hour."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """The figures at one time. Counters count from the start of the broker; a protocol may not report all of them."""
+    """The figures of a broker at one time. Counters count from its start; a protocol may not report all of them."""
 
     time: float
     """Seconds since 1970."""
@@ -26,17 +26,17 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     delivered: int | None
     bytes_out: int
     lag: int | None
-    """The pending deliveries of the client that lags most."""
+    """The number of pending deliveries of the client that lags most."""
     history: int | None
     """The size of the history in bytes."""
     late_ms: float
     confirmation: list[int] | None
-    """Latencies: how many were within each bound, and their total number."""
+    """A histogram of latencies: how many were within each bound, and their total number."""
     delivery: list[int] | None
 
 
 class Samples:
-    """The samples of one broker."""
+    """The recent samples of one broker."""
 
     def __init__(self) -> None:
         self._kept: deque[Sample] = deque(maxlen=SAMPLES_MAX)
@@ -44,7 +44,7 @@ class Samples:
         self._bounds: dict[str, list[float]] = {}
 
     def look(self, time: float, overview: Mapping[str, Any], bytes_out: int, late_ms: float) -> None:
-        """Take a sample if there is none in this interval yet. Intervals are aligned to the clock, so that the samples
+        """Take a sample, unless there is one in this interval. Intervals are aligned to the clock, so that the samples
         of several brokers match.
         """
         if int(time // EVERY_S) == self._slot:

@@ -1,4 +1,4 @@
-"""All bounds and timeouts of the runtime.
+"""The bounds and timeouts of the runtime.
 
 A network's file can set them under `[runtime]`. Brokers send them to clients in the welcome, so
 that both ends of a connection agree.
@@ -46,10 +46,9 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a stopping broker continues to forward its messages."""
 
     frame_max: int = 256 * MIB
-    """The largest frame in bytes; for clients see `client_frame_max`; before the greeting is
-    accepted, 64 KiB. It is this large because a broker hands over its state in one message. Memory
-    is allocated for the bytes that arrive, not for the announced length.
-    """
+    """The largest frame in bytes between brokers. For clients see `client_frame_max`; before the greeting is accepted,
+    the limit is 64 KiB. It is this large because a broker hands over its state in one message. Memory is allocated for
+    the bytes that arrive, not for the announced length."""
 
     event_max: int = 64 * KIB
     """The largest event in bytes, attributes and payload together. Brokers and clients bound the
@@ -57,25 +56,22 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     batch_max: int = 512
-    """Messages in one frame. More adds latency and gains little: at 256 the cost of a frame is not
-    measurable.
-    """
+    """The maximum number of messages in one frame. More would add latency and gain little: at 256 the cost of a frame
+    is not measurable."""
 
     write_max: int = 1 * MIB
-    """Bytes passed to a connection and not sent yet; beyond that, messages wait in the queue of
-    their peer.
-    """
+    """The maximum number of bytes that a connection has accepted and not sent yet; beyond it, messages wait in the
+    peer's queue."""
 
     queue_pause: int = 20_000
-    """Length of a peer's queue from which no client is read until half of the queue is sent."""
+    """The length of a peer's queue from which no client is read, until half of the queue is sent."""
 
     queue_max: int = 200_000
-    """Length of a peer's queue at which the connection is closed; protocols then repeat what
-    matters. It is reached only if the peer is paused and peers other than clients continue to send.
-    """
+    """The length of a peer's queue at which its connection is closed; protocols then repeat the messages that matter.
+    It is reached only if the peer is paused and peers other than clients continue to send."""
 
     clients_max: int = 10_000
-    """Maximum number of clients connected to one broker; further ones are refused with a reason."""
+    """The maximum number of clients connected to one broker; further ones are refused with a reason."""
 
     max_clock_skew_ms: float = 500.0
     """By how much the clock of a broker's host may differ from those of most brokers that it
@@ -104,8 +100,8 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def client_frame_max(self) -> int:
-        """The largest frame that a broker accepts from a client: 16 MiB, or 64 of the largest
-        events. A reconnecting client reports its publications, including unconfirmed ones, in one
-        message. So at most half of this is in flight at a time.
+        """The largest frame in bytes that a broker accepts from a client: 16 MiB, or 64 of the largest events. A client
+        that reconnects sends all its unconfirmed publications in one message. So at most half of this is in flight at a
+        time.
         """
         return min(self.frame_max // 2, max(CLIENT_FRAME, CLIENT_FRAME_EVENTS * self.event_max))

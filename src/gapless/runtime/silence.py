@@ -29,9 +29,7 @@ HALF_LIFE_US = 120_000_000
 
 
 class Silence:
-    """The silence of one peer. Times are in microseconds; `late` is the total lag of our event loop
-    up to now.
-    """
+    """Measures the silence of one peer, in microseconds. `late` is the total lag of the event loop so far."""
 
     __slots__ = ("_late", "_longest", "_seen_at", "last_seen_at")
 
@@ -39,26 +37,26 @@ class Silence:
         self.last_seen_at = now
         self._late = late
         self._longest = 0.0
-        """The longest silence that ended with a sign of life, with decay."""
+        """The longest silence that ended when the peer was heard, decaying over time."""
         self._seen_at = now
 
     def note(self, now: int, late: int) -> None:
-        """Record a sign of life."""
+        """Record that the peer was heard."""
         silence = self.so_far(now, late)
         self._longest = max(silence, self._remembered(now))
         self._seen_at = now
         self.begin(now, late)
 
     def begin(self, now: int, late: int) -> None:
-        """Restart the count, as for a new connection."""
+        """Restart the measurement, for a new connection."""
         self.last_seen_at, self._late = now, late
 
     def so_far(self, now: int, late: int) -> int:
-        """Return how long the peer has been silent while we listened."""
+        """Return how long the peer has been silent while this process listened."""
         return max(0, now - self.last_seen_at - (late - self._late))
 
     def limit(self, now: int, suspect_us: int, *, is_connected: bool, is_acknowledged: bool, is_client: bool) -> int:
-        """Return how long it may be silent now."""
+        """Return how long the peer may be silent now before it is suspected."""
         if not is_connected:
             return suspect_us
         least = suspect_us * (ACKNOWLEDGED if is_acknowledged else 1)

@@ -1,4 +1,4 @@
-"""TLS: contexts for both ends, the names in certificates, and sentences for failed handshakes.
+"""TLS contexts for both ends, the names in certificates, and explanations of failed handshakes.
 
 At least version 1.2, with forward secrecy and authenticated encryption. Compression, renegotiation
 and session resumption are off, so that every connection authenticates its peer. The side that
@@ -16,12 +16,12 @@ from gapless.private_files import exposure_of_key
 __all__ = ["alert_of", "client_context", "server_context", "uris_of", "why_dialling_failed", "why_listening_failed"]
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""For TLS 1.2; all suites of 1.3 are acceptable."""
+"""The cipher suites for TLS 1.2; all suites of TLS 1.3 are acceptable."""
 
 
 class _Telling(ssl.SSLObject):
     """One end of a handshake that keeps the alert of a failure. An event loop closes the connection and discards the
-    alert, so that the other end would not learn the reason.
+    alert, so the peer would not learn the reason.
     """
 
     outgoing: ssl.MemoryBIO
@@ -47,15 +47,13 @@ class _TellingContext(ssl.SSLContext):
 
 
 def alert_of(error: BaseException) -> bytes:
-    """Return the alert for the peer."""
+    """Return the TLS alert for the peer."""
     found: bytes = vars(error).get("alert", b"")
     return found
 
 
 def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLContext:
-    """Return the context for the side that listens: it verifies the peer's certificate, if the peer
-    presents one.
-    """
+    """Return the context for the side that listens. It verifies the peer's certificate, if the peer presents one."""
     context = _TellingContext(ssl.PROTOCOL_TLS_SERVER)
     _harden(context)
     _load(context, authority, certificate, key)
@@ -65,7 +63,7 @@ def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLCont
 
 
 def client_context(authority: Path | None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
-    """Return the context for the side that dials. Without an authority, those of the system are trusted."""
+    """Return the context for the side that dials. Without an authority, the system's authorities are trusted."""
     context = _TellingContext(ssl.PROTOCOL_TLS_CLIENT)
     _harden(context)
     if authority is None:
@@ -113,11 +111,11 @@ def _is_readable(path: Path) -> bool:
 
 
 def uris_of(certificate: Mapping[str, Any] | None) -> list[str]:
-    """Return the URIs in a verified certificate; none if there is no certificate."""
+    """Return the URIs in a verified certificate; an empty list if there is no certificate."""
     return [name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "URI"]
 
 
-# ---- why it failed --------------------------------------------------------------------------------------------
+# ---- explanations ---------------------------------------------------------------------------------------------
 
 _EXPIRED, _NOT_YET = 10, 9
 _UNKNOWN = (2, 18, 19, 20, 21)
@@ -139,7 +137,7 @@ _ALERTS = {
 
 
 def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
-    """Return a sentence for the side that dialled the host."""
+    """Return an explanation for the side that dialled the host."""
     reason = error.reason or ""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
@@ -164,7 +162,7 @@ def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
 
 
 def why_listening_failed(error: OSError) -> str:
-    """Return a sentence about the peer, for the side that listened."""
+    """Return an explanation about the peer, for the side that listened."""
     if not isinstance(error, ssl.SSLError):
         return "it aborted the handshake"
     reason = error.reason or ""

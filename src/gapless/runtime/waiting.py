@@ -46,37 +46,37 @@ KINDS = (
 )
 
 LONG_S = 5.0
-"""Handovers and healthy networks take less; longer waits are logged."""
+"""The duration from which waits are logged. Handovers and waits in healthy networks take less."""
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """One thing that a broker waits for."""
+    """Something that a broker waits for."""
 
     kind: str
     what: str
-    """The rest of the sentence that begins with "waits"."""
+    """The rest of a sentence that begins with "waits"."""
     names: tuple[str, ...]
-    """The brokers or the client that it waits for."""
+    """The names of the brokers, or of the client, that it waits for."""
     seconds: float
 
     @property
     def is_long(self) -> bool:
-        """Return whether it has lasted longer than normal."""
+        """Return whether the wait has lasted longer than normal."""
         return self.seconds >= LONG_S
 
     @property
     def stops_broker(self) -> bool:
-        """Return whether the broker is not healthy because of it."""
+        """Return whether the broker is not healthy while it waits for this."""
         return self.is_long and self.kind not in ("attach", "publish", "suspected", "durable", "history")
 
     @property
     def text(self) -> str:
-        """Return the sentence with its duration."""
+        """Return a description of the wait with its duration."""
         return f"waits {self.what}, for {self.seconds:.0f} s"
 
 
 class Waiting:
-    """The waits of one broker."""
+    """The current waits of one broker."""
 
     def __init__(self, logger: Logger, clock: Callable[[], float] = time.monotonic) -> None:
         self._waits: list[Wait] = []
@@ -84,11 +84,11 @@ class Waiting:
         self._logger = logger
         self._clock = clock
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
-        """When each wait began, and the state that ends it."""
+        """For each wait, when it began, and the value that ends it."""
         self._log_backoff = LogBackoff(clock)
         self._reported: dict[tuple[str, tuple[str, ...]], None] = {}
         self._warned: set[tuple[str, tuple[str, ...]]] = set()
-        """Waits that were logged since they began."""
+        """The current waits that were logged."""
 
     @property
     def waits(self) -> list[Wait]:
@@ -97,10 +97,10 @@ class Waiting:
         return [msgspec.structs.replace(wait, seconds=wait.seconds + more) for wait in self._waits]
 
     def look(self, overview: Mapping[str, Any], awaited: Mapping[str, str], clock: str = "") -> None:
-        """Update the waits; log long ones, and those that have ended.
+        """Update the waits. Log long ones, and log the end of a logged one.
 
-        During the start, `awaited` names the brokers that are waited for, with reasons, and `clock`
-        describes a wrong clock of the host.
+        While the broker starts, `awaited` names the brokers that it waits for, with reasons, and `clock` describes a
+        wrong clock of the host.
         """
         now = self._clock()
         found = list(_found(overview, awaited))
@@ -120,8 +120,8 @@ class Waiting:
         self._log_ended()
 
     def _log_ended(self) -> None:
-        """Log the end of waits. Publishers that are blocked repeatedly are logged less and less often, so
-        the back-off of that wait is kept.
+        """Log the end of waits. Repeated blocks of publishers are logged with growing pauses, so the back-off of that
+        wait is kept.
         """
         lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
         for kind, names in [key for key in self._reported if key not in lasting]:
@@ -137,7 +137,7 @@ class Waiting:
 def _found(
     overview: Mapping[str, Any], awaited: Mapping[str, str]
 ) -> Iterator[tuple[str, str, int, int, str, tuple[str, ...]]]:
-    """Yield for each wait: kind, name, the value that ends it, the current value, the sentence, and
+    """Yield each wait: its kind, its name, the value that ends it, the current value, the description, and
     the names.
     """
     for peer, reason in awaited.items():

@@ -36,84 +36,83 @@ REASON_MAX = 1_000
 HEADER = Struct(">IB")
 
 HELLO, WELCOME, REFUSAL, MESSAGES, PING, BYE, ASK, REPORT, END, DENIED, FORGET, DELETE = range(1, 13)
-"""The kinds of frames. `ASK` asks a broker for its state, `REPORT` is the answer; `END` ends a client's session;
-`DENIED` refuses a call of a client; `FORGET` declares that a broker will not return; `DELETE` deletes the events of a
-publisher from history.
-"""
+"""The kinds of frames. `ASK` asks a broker for its state, and `REPORT` is the answer. `END` ends a client's session.
+`DENIED` refuses a call of a client. `FORGET` declares that a broker will not return. `DELETE` deletes the events of a
+publisher from history."""
 
 BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """The roles of the side that dials. A probe asks questions and does not join."""
 
 
 class _Beginning(msgspec.Struct, frozen=True, array_like=True):
-    """The part of a hello that is the same in every version."""
+    """The beginning of a greeting, which is the same in every version."""
 
     magic: str = ""
     version: int = 0
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True):
-    """The greeting of the side that dialled. A probe is only interested in the `Welcome`."""
+    """The greeting of the side that dialled. A probe needs only the `Welcome`."""
 
     magic: str = ""
     version: int = 0
     role: str = ""
     name: str = ""
     protocol: str = ""
-    """Empty if the client accepts any protocol."""
+    """The protocol of the network; empty if the client accepts any."""
     network: str = ""
-    """Fingerprint of the network's file; empty for a client, which has none."""
+    """The fingerprint of the network's file; empty for a client, which has none."""
     incarnation: int = 0
     boot: int = 0
     """Identifies one start of a process."""
     token: str = ""
-    """The token that authenticates the peer without a certificate. It is secret, and shown nowhere."""
+    """The token that authenticates a peer without a certificate. It is secret and never shown."""
 
     def __repr__(self) -> str:
         return f"Hello({self.role!r}, {self.name!r})"
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
-    """The answer of the listener, with all that a client needs to know of the network."""
+    """The answer of a listener that accepts a peer, with all that a client needs to know about the network."""
 
     version: int
     name: str
     protocol: str
     network: str
-    """Fingerprint of the network's file."""
+    """The fingerprint of the network's file."""
     incarnation: int
     boot: int
     is_ready: bool
     """Whether the broker has joined."""
     remembered: int
-    """The last incarnation of the peer that the listener has met; -1 if none."""
+    """The last incarnation of the peer that the listener has met, or -1 if it met none."""
     network_name: str
     f: int
     brokers: int
     options: dict[str, Any]
     settings: RuntimeSettings
     contacts: list[str]
-    """Brokers that a client of this one can use: itself first, then by distance."""
+    """The brokers that a client can use: the listener first, then the others by distance."""
     addresses: dict[str, str]
     trace: str = ""
     """The directory in which clients on the same machine are asked to write their part of the trace."""
     user: str = ""
-    """The user of the client, with which the client's name must begin. Empty in a network without users."""
+    """The user of the client, with whose name the client's name must begin. Empty in a network without users."""
     time_s: float = 0.0
     """The time of day at the listener's host, in seconds since 1970; 0 if unknown."""
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
-    """The end of a connection, with the reason."""
+    """The last message to a peer, with the reason why its connection ends."""
 
     code: str
-    """One word: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent, ended, tls,
-    denied, expired, changed, limit."""
+    """A code for the reason: version, network, protocol, name, full, not-ready, duplicate, stale, malformed, silent,
+    ended, tls, denied, expired, changed or limit."""
     reason: str
 
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Errors of decoding: for text that is not UTF-8 and for unlimited nesting, `msgspec` raises the last two."""
+"""The errors of decoding. `msgspec` raises the last two for text that is not UTF-8 and for unlimited nesting."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _beginning = msgspec.msgpack.Decoder(_Beginning)
@@ -126,7 +125,7 @@ _denial = msgspec.msgpack.Decoder(tuple[str, str])
 
 
 def frame(kind: int, body: Any = None) -> bytes:
-    """Return one whole frame. The codec creates batches of messages itself, without copying them."""
+    """Return one whole frame. The codec creates frames with messages itself, without copying them."""
     content = b"" if body is None else _encode(body)
     return HEADER.pack(len(content) + 1, kind) + content
 
@@ -148,7 +147,7 @@ def greeting(
 
 
 def decode_hello(body: memoryview) -> Hello:
-    """Return the hello; raise a `WireError` that the sender can be shown."""
+    """Return the decoded greeting. Raise a `WireError` with a message for the sender if it is malformed."""
     try:
         beginning = _beginning.decode(body)
     except UNREADABLE:
@@ -171,7 +170,7 @@ def decode_hello(body: memoryview) -> Hello:
 
 
 def decode_welcome(body: memoryview) -> Welcome:
-    """Return the welcome; raise a `WireError` if it is malformed."""
+    """Return the decoded welcome. Raise a `WireError` if it is malformed."""
     try:
         return _welcome.decode(body)
     except UNREADABLE as error:
@@ -188,7 +187,7 @@ def decode_pace(body: memoryview) -> int:
 
 
 def decode_name(body: memoryview) -> str:
-    """Return the name of a client or broker."""
+    """Return the name of a client or broker in a frame."""
     try:
         name = _name.decode(body)
     except UNREADABLE:
@@ -198,7 +197,7 @@ def decode_name(body: memoryview) -> str:
 
 
 def decode_question(body: memoryview) -> str:
-    """Return what a probe asks about; empty for the status report."""
+    """Return the subject of a probe's question; empty for the status report."""
     try:
         return _name.decode(body) if len(body) else ""
     except UNREADABLE:
@@ -212,7 +211,7 @@ def _check_name(name: str) -> None:
 
 
 def decode_goodbye(body: memoryview) -> str:
-    """Return why a broker leaves; empty if it was asked to."""
+    """Return the reason in a broker's goodbye; empty if it was asked to stop."""
     try:
         return _name.decode(body)[:REASON_MAX] if len(body) else ""
     except UNREADABLE:
@@ -228,7 +227,7 @@ def decode_denial(body: memoryview) -> tuple[str, str]:
 
 
 def decode_refusal(body: memoryview) -> Refusal:
-    """Return why the peer ends the connection."""
+    """Return the reason why the peer ends the connection."""
     try:
         return _refusal.decode(body)
     except UNREADABLE:

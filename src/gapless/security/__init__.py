@@ -1,4 +1,4 @@
-"""Authentication, permissions and limits: the parts that need no socket.
+"""Authentication, permissions and limits: the parts of network security that need no socket.
 
 `identity` identifies a peer, `tokens` and `signed_tokens` authenticate it, `users_file` lists the
 permissions of users, `permissions` decides whether a filter or an event is allowed, and `limits`

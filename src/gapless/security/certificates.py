@@ -1,4 +1,4 @@
-"""Certificates: an authority for development, the certificates that it issues, and their expiry.
+"""Creates and reads certificates: an authority for development, and the certificates that it issues.
 
 Keys are on the curve P-256, so that a handshake costs a broker well below a millisecond. Use your
 own authority in production; its certificates must name brokers and users as `identity` describes.
@@ -22,13 +22,14 @@ __all__ = ["Authority", "expiry_of", "write_secret"]
 
 AUTHORITY_DAYS = 3650
 DAYS = 397
-"""The maximum that browsers accept. Yearly renewal keeps operators in practice."""
+"""The validity of a certificate in days, which is the maximum that browsers accept. So operators renew certificates
+every year."""
 SKEW = timedelta(minutes=5)
 """Certificates are valid from a little before their creation, because clocks of other hosts differ."""
 
 
 class Authority:
-    """Issues certificates. Its key is in memory, and in the file that `write` creates."""
+    """An authority, which issues certificates. Its key is in memory, and in the file that `write` creates."""
 
     def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
         self.certificate = certificate
@@ -63,7 +64,7 @@ class Authority:
         return cls(loaded, found)
 
     def write(self, certificate: Path, key: Path) -> None:
-        """Write both to files; only the owner can read the key."""
+        """Write the certificate and the key to files. Only the owner can read the key."""
         certificate.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
         write_secret(key, _pem(self._key))
 
@@ -78,7 +79,7 @@ class Authority:
         days: float = DAYS,
         is_server: bool = True,
     ) -> None:
-        """Issue a certificate for the URI, with a key; for a server, with its host names."""
+        """Create a key, and issue a certificate for a URI. A server's certificate includes its host names."""
         own = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri), *map(_host, hosts)]
         uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if is_server else [])]
@@ -130,7 +131,7 @@ def write_secret(path: Path, content: bytes) -> None:
 
 
 def expiry_of(certificate: Path) -> float:
-    """Return the earliest expiry time of the certificates in the file, in seconds since 1970."""
+    """Return the earliest expiry of the certificates in a file, in seconds since 1970."""
     try:
         found = x509.load_pem_x509_certificates(certificate.read_bytes())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The credentials of a client, and the authority that it trusts.
+"""The credentials with which a client authenticates, and the authority that it trusts.
 
 A credentials file in TOML serves the command line, and programs that are configured with a path:
 
@@ -38,8 +38,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """PEM files, and a token or a function that returns one. Each connection calls the function, so
-    it can renew the token.
+    """Paths of PEM files, and a token or a function that returns one. The function is called for each connection, so it
+    can renew the token.
     """
 
     authority: str | Path = ""

@@ -33,7 +33,7 @@ HEADING = "# Who may do what. Brokers read it again when it changes."
 
 
 class Made(NamedTuple):
-    """The created files, and a user whose credentials exist; an empty name if there is none."""
+    """The files that were created, and the name of a user whose credentials exist, or an empty string."""
 
     files: list[Path]
     user: str
@@ -42,8 +42,7 @@ class Made(NamedTuple):
 def make_security(
     directory: Path, network: str, brokers: Mapping[str, Sequence[str]], user: str | None = None
 ) -> Made:  # fmt: skip
-    """Create what is missing or has expired, for brokers with these hosts and a user with all
-    permissions.
+    """Create the files that are missing or have expired, for brokers with these hosts and a user with all permissions.
 
     The default is an existing user, or `FIRST` if there is no users' file yet.
     """
@@ -68,7 +67,7 @@ def make_security(
 
 
 def _user(directory: Path, authority: Authority, network: str, user: str | None, made: list[Path]) -> str:
-    """Create the user if it is missing; return its name."""
+    """Create the user if it does not exist, and return its name."""
     file, folder = directory / "users.toml", directory / "users"
     known = load_users(file).by_name if file.exists() else {}
     if user is None and known:
@@ -109,13 +108,13 @@ def _is_due(certificate: Path) -> bool:
 
 
 def _certify(certificate: Path, authority: Authority, network: str) -> None:
-    """Issue a user's certificate, named after the file."""
+    """Issue a certificate for the user after whom the file is named."""
     uri = certificate_uri(network, "user", certificate.stem)
     authority.issue(certificate, certificate.with_suffix(".key"), uri=uri, name=certificate.stem, is_server=False)
 
 
 def _make_user(directory: Path, authority: Authority, network: str, user: str) -> str:
-    """Create certificate, token and credentials of a user; return the token."""
+    """Create a certificate, a token and a credentials file for a user. Return the token."""
     _certify(directory / f"{user}.pem", authority, network)
     token = make_token(user)
     _write_credentials(directory / f"{user}.toml", token)

@@ -1,4 +1,4 @@
-"""Bounds the filters in one message of a client, before and while they are parsed.
+"""Limits the filters in one message of a client, before and while they are parsed.
 
 An `Attach` can contain thousands of filters. Their text is bounded before any of it is parsed, and
 the steps of the parser are counted, so a client that sends too much is refused after a fifth of a
@@ -14,7 +14,7 @@ __all__ = ["check_text", "understand"]
 
 
 def check_text(client: str, texts: list[tuple[str, str]], most: int) -> None:
-    """Refuse more text than a client may send, before any of it is parsed."""
+    """Raise an error if a client sends more text than it may, before any of it is parsed."""
     size = sum(len(name) + len(text) for name, text in texts)
     if size > most:
         raise CallError(
@@ -24,7 +24,7 @@ def check_text(client: str, texts: list[tuple[str, str]], most: int) -> None:
 
 
 def understand(client: str, texts: list[tuple[str, str]], most: int) -> Generator[None, None, list[Filter]]:
-    """Parse the filters in pieces; refuse them as soon as that takes too many steps."""
+    """Parse the filters, yielding after each part. Raise an error as soon as that takes too many steps."""
     effort = 0
     found: list[Filter] = []
     for _, text in texts:

@@ -1,4 +1,4 @@
-"""Identities of peers, and the names that they may use.
+"""Identities of peers, and the client names that they may use.
 
 A certificate contains it as a URI among its alternative names: `gapless://NETWORK/broker/NAME` or
 `gapless://NETWORK/user/NAME`. So a user's certificate is never valid for a broker, whoever signed
@@ -27,18 +27,18 @@ _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """An authenticated peer, or anybody in a network without users."""
+    """An authenticated peer, or any peer in a network without users."""
 
     kind: Kind
     name: str = ""
     proof: str = ""
-    """The kind of credential: a certificate, a token, or a signed token."""
+    """The kind of credential that authenticated the peer: a certificate, a token, or a signed token."""
     expires: float = inf
     """When the credential expires, in seconds since 1970."""
 
     @property
     def text(self) -> str:
-        """Return a description for logs."""
+        """Return a description of the identity, for logs."""
         return f"{self.kind} {self.name}" if self.name else "anybody"
 
 
@@ -46,7 +46,7 @@ ANYBODY = Identity("anybody")
 
 
 def is_user_name(name: str) -> bool:
-    """Return whether this is a valid user name: it contains no separator of client names."""
+    """Return whether this is a valid user name, which contains no separator of client names."""
     return _USER.fullmatch(name) is not None
 
 
@@ -67,7 +67,7 @@ def certificate_uri(network: str, kind: Kind, name: str) -> str:
 
 
 def named_in(uris: Iterable[str], network: str) -> tuple[Kind, str] | None:
-    """Return the broker or user of the network that these URIs name, or None."""
+    """Return the broker or the user of the network that one of these URIs names, or None."""
     for uri in uris:
         for kind in KINDS:
             prefix = certificate_uri(network, kind, "")

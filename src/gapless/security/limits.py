@@ -17,32 +17,30 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of a user, or of an address, at each broker; 0 means no limit."""
 
     connections: int = 5_000
-    """Simultaneous connections. Further ones are refused. The default is half of `clients_max`."""
+    """The maximum number of simultaneous connections; further ones are refused. The default is half of
+    `clients_max`."""
     connections_per_s: float = 1_000.0
-    """A connection above this rate is refused, and can be retried."""
+    """The maximum rate of new connections. A connection above the rate is refused, and can be retried."""
     attach_share: float = 0.5
     """The fraction of a broker's time that its clients may use by attaching, subscribing and
     advertising, which may involve thousands of filters. A second of work is free; after that, a
     client with more waits.
     """
     subscriptions: int = 0
-    """Simultaneous subscriptions. A further call is refused."""
+    """The maximum number of simultaneous subscriptions; a further call is refused."""
     advertisements: int = 0
-    """Simultaneous advertisements. A further call is refused."""
+    """The maximum number of simultaneous advertisements; a further call is refused."""
     names: int = 1_000
-    """Durable subscriptions of one user in the whole network. A further one is refused. Deleted
-    ones do not count.
-    """
+    """The maximum number of durable subscriptions of one user in the whole network; a further one is refused. Deleted
+    ones do not count."""
     publications_per_s: float = 0.0
-    """A client that publishes faster is slowed down: the broker does not read from it until its
-    debt is paid.
-    """
+    """The maximum rate of publications. The broker stops reading from a client that publishes faster until its debt is
+    paid."""
     bytes_per_s: float = 0.0
-    """A client that sends faster is slowed down, too."""
+    """The maximum rate of bytes from clients. The broker stops reading from a client that sends faster."""
     history_bytes_per_s: float = 0.0
-    """A client that reads history faster is slowed down, too: it cannot acknowledge, so it receives
-    no more.
-    """
+    """The maximum rate of bytes from history. A client that reads faster is not read from, so it cannot acknowledge
+    events and receives no more."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -52,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BrokerLimits(Limits, frozen=True, forbid_unknown_fields=True):
-    """The limits of all clients of a broker together: unlimited by default."""
+    """The limits of all clients of a broker together; by default there are none."""
 
     connections: int = 0
     connections_per_s: float = 0.0
@@ -71,13 +69,13 @@ class Bucket:
         self._at = now
 
     def take(self, count: float, now: float) -> float:
-        """Take this amount, and return how many seconds to wait until it is paid."""
+        """Take this amount. Return how many seconds to wait until the debt is paid."""
         self._fill(now)
         self._held -= count
         return max(0.0, -self._held / self._rate)
 
     def try_take(self, now: float) -> bool:
-        """Take one if it is available; return whether it was."""
+        """Take one unit if it is available. Return whether it was."""
         self._fill(now)
         if self._held < 1.0:
             return False

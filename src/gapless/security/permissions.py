@@ -23,7 +23,7 @@ Outside: TypeAlias = Literal["refuse", "narrow"]
 
 
 class Within:
-    """The events that match one of the allowed filters and none of the denied ones."""
+    """The set of events that a user may publish or receive: those that match an allowed filter and no denied one."""
 
     def __init__(self, filters: Sequence[str], denied: Sequence[str] = ()) -> None:
         self.text = _any_of(filters)
@@ -32,7 +32,7 @@ class Within:
         self._denied = parse(self.denied) if denied else None
         self._not_denied = parse(f"NOT ({self.denied})") if denied else None
         self.test = self._filter.test if self._denied is None else _both(self._filter.test, self._denied.test)
-        """Returns whether an event with these attributes is allowed."""
+        """A test of whether an event with these attributes is allowed."""
         self.names = self._filter.names | (self._denied.names if self._denied is not None else frozenset())
         """The attributes that the test reads."""
 
@@ -47,12 +47,12 @@ class Within:
         return self.text == "FALSE"
 
     def allows(self, table: EventTable) -> bool:
-        """Return whether all of these events are allowed."""
+        """Return whether all events in the table are allowed."""
         return is_covered(table, [self])
 
     def covers(self, text: str) -> bool:
-        """Return whether everything that the filter matches is certainly allowed. Raises a
-        `FilterError` if it is invalid.
+        """Return whether all events that the filter matches are certainly allowed. Raise a `FilterError` if it is
+        invalid.
         """
         asked = parse(text)
         is_allowed = self._filter.covers(asked) or _demands(asked, self._filter)
@@ -61,8 +61,8 @@ class Within:
         return not self._denied.overlaps(asked) or _demands(asked, self._not_denied)
 
     def narrow(self, text: str) -> str | None:
-        """Return the filter restricted to what is allowed; None if nothing remains, or the result
-        is too large.
+        """Return the filter restricted to the allowed events. Return None if no events remain, or the result is too
+        large.
 
         Events for which a denied filter is undecided, because they lack an attribute, are excluded.
         """
@@ -83,8 +83,8 @@ def _both(allowed: Test, denied: Test) -> Test:
 
 
 def _demands(asked: Filter, other: Filter) -> bool:
-    """Return whether the filter contains the other literally as a conjunct. `narrow` creates such
-    filters, and some are too large for another comparison.
+    """Return whether the filter contains the other one literally as a conjunct. `narrow` creates such filters, and some
+    are too large for another comparison.
     """
     condition, own = asked.condition, other.condition
     if not isinstance(condition, And):

@@ -1,4 +1,4 @@
-"""Replaces `${user}` in the filters of a users' file by the name of the user.
+"""Replaces `${user}` in the filters of a users' file with the name of the user.
 
 It is allowed in strings only. In a LIKE pattern, a `_` of the name is escaped: otherwise the filter
 `topic LIKE 'users/${user}/%'` of user `a_b` would match topics of `axb`.
@@ -11,12 +11,12 @@ __all__ = ["USER", "filled"]
 
 USER = "${user}"
 ESCAPES = "!^~|#\\"
-"""One of these becomes the escape character if the pattern has none."""
+"""The candidates for an escape character, if a pattern has none."""
 
 
 def filled(text: str, user: str) -> str:
-    """Return the filter with the user's name; raise a `FilterError` if the placeholder is not
-    inside a string.
+    """Return the filter with the user's name inserted. Raise a `FilterError` if the placeholder is not inside
+    a string.
     """
     if USER not in text:
         return text
@@ -35,7 +35,7 @@ def filled(text: str, user: str) -> str:
 
 
 def _filled(tokens: list[Token], number: int, text: str, user: str) -> str:
-    """Return one string, and the escape character that it needs now."""
+    """Return a string with the user's name inserted, and the escape character that it needs."""
     value = str(tokens[number].value)
     if number == 0 or tokens[number - 1].kind != "LIKE":
         return _quoted(value.replace(USER, user))
@@ -50,7 +50,7 @@ def _filled(tokens: list[Token], number: int, text: str, user: str) -> str:
 
 
 def _escaped(user: str, escape: str) -> str:
-    """Return the name as a pattern that matches it alone."""
+    """Return the user's name as a pattern that matches only this name."""
     return "".join(escape + each if each in ("_", escape) else each for each in user)
 
 

@@ -1,4 +1,4 @@
-"""Signed tokens (JWT): a trusted issuer states who the bearer is, and until when.
+"""Verifies signed tokens (JWT), in which a trusted issuer states who the bearer is, and until when.
 
 Only asymmetric signatures are accepted (EdDSA, ES256, ES384, RS256, PS256), so a broker that
 verifies tokens cannot forge them. A token must contain its audience (`aud`), its expiry (`exp`),
@@ -38,15 +38,14 @@ def is_signed(token: str) -> bool:
 
 
 class SignedTokens:
-    """Verifies signed tokens with public keys: from a file, in PEM or as a JSON Web Key Set, or
-    from a set at a URL.
+    """Verifies signed tokens with public keys from a file, in PEM or as a JSON Web Key Set, or from a key set at a URL.
 
     `gapless.runtime.remote_keys` fetches the keys at a URL and passes them to `set_keys`.
     """
 
     def __init__(self, audience: str, issuer: str = "", *, url: str = "") -> None:
         self.url = url
-        """The URL of the keys; empty if they are in a file."""
+        """The URL of the keys, or an empty string if they come from a file."""
         self.text = ""
         """The keys in their original form."""
         self.is_refresh_wanted = False
@@ -56,7 +55,7 @@ class SignedTokens:
         self._keys: list[tuple[Any, list[str]]] = []
         self._names: frozenset[str] = frozenset()
         self._asked: set[str] = set()
-        """Unknown key names in tokens since the last fetch."""
+        """The unknown key names that tokens contained since the last fetch."""
         self._absent: set[str] = set()
         """Key names that were still unknown after a fetch."""
 
@@ -74,7 +73,7 @@ class SignedTokens:
         return found
 
     def set_keys(self, text: str) -> None:
-        """Use these keys from now on; on a `ConfigError`, nothing changes."""
+        """Use these keys from now on. If they are invalid, raise a `ConfigError` and change nothing."""
         names: frozenset[str] = frozenset()
         try:
             if text.lstrip().startswith("{"):
@@ -92,7 +91,7 @@ class SignedTokens:
         self.is_refresh_wanted = False
 
     def forget_keys(self) -> None:
-        """Trust no key until new ones are set."""
+        """Trust no keys until new ones are set."""
         self._keys, self._names, self.text = [], frozenset(), ""
 
     def _must_wait(self, token: str) -> bool:
@@ -111,7 +110,7 @@ class SignedTokens:
         return not self._keys or name not in self._absent
 
     def user_of(self, token: str) -> tuple[str, float]:
-        """Return the user of the token and its expiry; raise a `DeniedError` if it is invalid."""
+        """Return the user of the token and its expiry. Raise a `DeniedError` if it is invalid."""
         if self._must_wait(token):
             self.is_refresh_wanted = True
             raise KeysPendingError(

@@ -1,4 +1,5 @@
-"""Tickets: a broker's signed statement that a client had a subscription, for the broker to which the client moves.
+"""Issues and verifies tickets: a broker's signed statement that a client had a subscription, for the broker to which
+the client moves.
 
 A client that moves to another broker reports the positions of its subscriptions, and reads later events from history. A
 user without the right `history` must not read anything else that way. So the broker that activates a subscription signs
@@ -29,7 +30,7 @@ __all__ = ["TicketKeys", "Tickets"]
 PURPOSE = "gapless ticket 1"
 CHAIN_MAX = 5
 CERTIFICATES_MAX = 1_000
-"""The number of verified certificates that are cached."""
+"""The maximum number of verified certificates that are cached."""
 
 
 class _Grant(msgspec.Struct, array_like=True, frozen=True):
@@ -73,12 +74,12 @@ class Tickets:
         self._checked: dict[tuple[bytes, ...], x509.Certificate | None] = {}
 
     def issue(self, client: str, text: str, position: int) -> bytes:
-        """Return a ticket for a subscription of a client."""
+        """Return a ticket for a client's subscription from a position on."""
         grant = msgspec.msgpack.encode(_Grant(PURPOSE, self._network, client, text, position))
         return msgspec.msgpack.encode(_Ticket(grant, _sign(self._keys.key, grant), self._keys.chain))
 
     def read(self, ticket: bytes, client: str, position: int, revoked: frozenset[str]) -> str | None:
-        """Return the filter that the ticket grants to this client from this position on; None if it grants nothing."""
+        """Return the filter that the ticket grants to a client from this position on, or None if it grants none."""
         try:
             shown = msgspec.msgpack.decode(ticket, type=_Ticket)
             grant = msgspec.msgpack.decode(shown.grant, type=_Grant)
@@ -94,7 +95,7 @@ class Tickets:
         return grant.filter if _is_signed(certificate, shown.grant, shown.signature) else None
 
     def _broker_certificate(self, chain: Sequence[bytes]) -> x509.Certificate | None:
-        """Return the first certificate of the chain, if the authority issued it to a broker."""
+        """Return the first certificate of the chain, or None if the authority did not issue it to a broker."""
         key = tuple(chain)
         if key not in self._checked:
             if len(self._checked) >= CERTIFICATES_MAX:

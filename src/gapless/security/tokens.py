@@ -19,7 +19,7 @@ _HASH = re.compile(r"sha256\$[0-9a-f]{64}", re.ASCII)
 
 
 def make_token(user: str) -> str:
-    """Return a new token of the user."""
+    """Return a new random token for the user."""
     return f"{user}:{secrets.token_urlsafe(SECRET_BYTES)}"
 
 

@@ -1,4 +1,4 @@
-"""The file of users and their permissions. It is next to the network's file, and the same on every host.
+"""Reads the file of users and their permissions. It is next to the network's file, and the same on every host.
 
 ```toml
 [limits]                                  # of every user, at each broker; see limits.py
@@ -74,24 +74,24 @@ __all__ = ["Role", "Token", "User", "Users", "load_users"]
 USERS_MAX = 100_000
 TOKENS_MAX = 8
 SHOWN = 100
-"""Characters of an invalid value that a message repeats."""
+"""The number of characters of an invalid value that a message shows."""
 _HEX = re.compile(r"[0-9A-F]{1,64}", re.ASCII)
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A static token that expires."""
+    """A static token with an expiry."""
 
     hash: str
     expires: datetime
 
     @property
     def expires_s(self) -> float:
-        """In seconds since 1970."""
+        """Return the expiry in seconds since 1970."""
         return self.expires.timestamp()
 
 
 class Rights(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The fields that roles and users share."""
+    """The fields that roles and users have in common."""
 
     name: str
     publish: tuple[str, ...] = ()
@@ -124,21 +124,21 @@ class User(Rights, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=T
 
     @cached_property
     def may_publish(self) -> Within:
-        """Return the events that it may publish."""
+        """Return the set of events that the user may publish."""
         return _within(self.publish, self.deny_publish, self.name)
 
     @cached_property
     def may_subscribe(self) -> Within:
-        """Return the events that it may subscribe to."""
+        """Return the set of events that the user may subscribe to."""
         return _within(self.subscribe, self.deny_subscribe, self.name)
 
     @cached_property
     def may_hold(self) -> Names:
-        """Return the names that it may give to durable subscriptions."""
+        """Return the names that the user may give to durable subscriptions."""
         return Names(self.named, self.name)
 
     def with_roles(self, roles: Mapping[str, Role]) -> "User":
-        """Return the user with everything that its roles allow and deny."""
+        """Return a copy of the user with everything that its roles allow and deny."""
         if not self.roles:
             return self
         found: list[Rights] = [self, *(roles[name] for name in self.roles)]
@@ -163,7 +163,7 @@ def _within(allowed: tuple[str, ...], denied: tuple[str, ...], user: str) -> Wit
 
 @lru_cache(maxsize=1_000)
 def _filled_within(allowed: tuple[str, ...], denied: tuple[str, ...]) -> Within:
-    """Return the permission; users with the same role share it."""
+    """Return the permission for these filters, which users with the same role share."""
     return Within(allowed, denied)
 
 
@@ -189,14 +189,14 @@ class Users:
     def __init__(self, file: _File, signed: "SignedTokens | None", keys_authority: Path | None = None) -> None:
         roles = {role.name: role for role in file.roles}
         self.by_name = {user.name: user.with_roles(roles) for user in file.users}
-        """Users, each with the permissions of its roles."""
+        """The users by name, each with the permissions of its roles."""
         self.broker_limits = file.broker_limits
         self.signed = signed
         self.keys_authority = keys_authority
         """The authority of the host from which keys are fetched; None for the system's authorities."""
         self.revoked = frozenset(map(_serial, file.revoked))
         self.trust = (self.revoked, file.signed_tokens, None if signed is None else signed.text)
-        """Everything else that decides which credentials are valid."""
+        """Everything else on which the validity of credentials depends."""
         self._limits = file.limits
 
     def limits_of(self, user: str) -> Limits:
@@ -221,8 +221,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
 
 
 def load_users(path: Path, reads: Callable[[Path], None] = lambda path: None) -> Users:
-    """Return the users in this file; raise a `ConfigError` that names the place if anything is
-    wrong.
+    """Return the users in a file. Raise a `ConfigError` that names the place of a mistake.
 
     `reads` is called with each further file before it is read.
     """

@@ -1,5 +1,5 @@
-"""Acknowledgements of single events, negative acknowledgements, and dead letters in random scenarios, with their own
-random generator, so that the rest of a run is unchanged.
+"""Adds acknowledgements of single events, negative acknowledgements and dead letters to random scenarios. It has a
+random generator of its own, so that the rest of a run is unchanged.
 """
 
 import random
@@ -16,8 +16,9 @@ WITH_SINGLE_ACKS = 0.4
 
 
 def draw_single_acks(seed: int, actions: Iterable[Action]) -> list[Action]:
-    """Return the actions. In some runs, some acknowledge one event, or call `nack`, instead of acknowledging all, and
-    some durable subscriptions have a maximum of deliveries."""
+    """Return the actions with changes in some runs: some actions acknowledge one event, or call `nack`, instead of
+    acknowledging all, and some durable subscriptions have a maximum of deliveries.
+    """
     rng = random.Random(f"{seed}/single acknowledgements")
     if rng.random() > WITH_SINGLE_ACKS:
         return list(actions)

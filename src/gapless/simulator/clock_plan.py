@@ -17,13 +17,12 @@ CLOCK = "clock"
 _AHEAD_MS = (0.0, 0.0, 1.0, 50.0, 400.0, 5_000.0, 3_600_000.0, 86_400_000.0, 315_360_000_000.0)
 _DRIFTS = (0.0, 0.0, 0.0, 0.0005, -0.0005, 0.1, -0.1)
 LONGEST_MS = 200_000.0
-"""Longer than any run: no clock is ever behind the run's, by which queries such as "since 10:32"
-are checked.
-"""
+"""The offset between clocks, longer than any run: no clock is ever behind the run's, by which queries such as "since
+10:32" are checked."""
 _SHARE = 0.1
 """The fraction of runs with all kinds of faults in which clocks are wrong."""
 _SET = 0.3
-"""How often a clock is set while its broker runs, or differs after a restart."""
+"""The probability that a clock is set while its broker runs, or differs after a restart."""
 
 
 def draws_clocks(seed: int) -> bool:
@@ -32,7 +31,7 @@ def draws_clocks(seed: int) -> bool:
 
 
 def draw_clocks(seed: int, overlay: Overlay, faults: tuple[Fault, ...], until_ms: float) -> tuple[Fault, ...]:
-    """Return the faults, and those of clocks."""
+    """Return the faults, with changes of clocks added."""
     rng = random.Random(f"{seed}/clocks")
     wrong = rng.sample(overlay.brokers, rng.randint(1, len(overlay.brokers)))
     rows: list[Fault] = [_drawn(rng, broker, 0.0) for broker in wrong]

@@ -1,4 +1,4 @@
-"""The clock of a simulated broker: the run's time with an offset and a drift, set occasionally.
+"""Simulates a broker's clock: the run's time with an offset and a drift, which a scenario can change.
 
 Like a real one (`gapless.runtime.clock`), it never runs backwards during the life of a node: when
 it is set back, it stops until the time that it shows has come. A new node starts with its current
@@ -9,7 +9,7 @@ __all__ = ["NodeClock"]
 
 
 class NodeClock:
-    """The clock of one broker."""
+    """The clock of one simulated broker."""
 
     __slots__ = ("_ahead", "_drift", "_last", "_set_at")
 
@@ -22,11 +22,11 @@ class NodeClock:
         self._set_at, self._ahead, self._drift = now, ahead, drift
 
     def begin(self) -> None:
-        """Start the clock of a new node."""
+        """Restart the clock for a new node."""
         self._last = 0
 
     def __call__(self, now: int) -> int:
-        """Return what it shows at this time of the run."""
+        """Return the time that the clock shows at this time of the run."""
         shown = now + self._ahead + int((now - self._set_at) * self._drift)
         if shown > self._last:
             self._last = shown

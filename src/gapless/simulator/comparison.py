@@ -1,5 +1,4 @@
-"""Runs several protocols on one scenario, checks each against its promise, and measures them all in
-the same way.
+"""Runs several protocols on one scenario, checks each against its guarantee, and measures all in the same way.
 
 Lost events count as well. The definitions of the guarantees say nothing about events before a
 starting cut; but a client whose subscription is active relies on receiving everything published
@@ -26,33 +25,33 @@ from gapless.trace import Trace
 __all__ = ["GUARANTEES", "Entry", "compare"]
 
 GUARANTEES: tuple[Guarantee, ...] = ("gcd", "topic-causal", "gfd", "best-effort")
-"""From the strongest to the weakest: each forbids everything that the next one does."""
+"""The guarantees from the strongest to the weakest. Each forbids everything that the next one forbids."""
 WEAKEST = GUARANTEES[-1]
 """The guarantee that allows losses."""
 
 _SAMPLES = 100
-"""How often the state of each broker is sampled by default."""
+"""The number of samples of each broker's state, by default."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One protocol of a comparison: it was skipped, or has an outcome, with figures unless it failed."""
+    """The result of one protocol in a comparison: it was skipped, failed, or has a verdict and figures."""
 
     protocol: str
     claims: Guarantee
     unfit: str | None = None
-    """Why it was skipped."""
+    """Why the protocol was skipped; None if it was run."""
     outcome: Outcome | None = None
     held: Guarantee | None = None
-    """The strongest guarantee that the run kept; None if it kept none, or could not be checked."""
+    """The strongest guarantee that the run kept. None if it kept none, or could not be checked."""
     figures: Figures | None = None
     broke: Guarantee | None = None
-    """The weakest guarantee beyond its promise that the run broke."""
+    """The weakest guarantee, stronger than the promised one, that the run violated."""
     how: str = ""
-    """How the run broke it, in a sentence."""
+    """How the run violated it, in a sentence."""
 
     @property
     def status(self) -> Status:
-        """Return whether it kept its promise. A protocol that failed or lost events has not."""
+        """Return whether the protocol kept its promise. A protocol that failed or lost events did not."""
         assert self.outcome is not None, "it was left out"
         if self.outcome.status == "broken":
             return "invalid"
@@ -64,7 +63,7 @@ def compare(
     scenario: Scenario, specs: Sequence[ProtocolSpec], seed: int | None = None,
     on_start: Callable[[ProtocolSpec], None] | None = None,
 ) -> list[Entry]:  # fmt: skip
-    """Run and measure one protocol after the other. `on_start` is called with the next one."""
+    """Run and measure one protocol after the other. `on_start` is called with each before its run."""
     entries = []
     for spec in specs:
         if on_start is not None:
@@ -91,14 +90,14 @@ def _entry(scenario: Scenario, spec: ProtocolSpec, seed: int | None) -> Entry:
 
 
 def _verdict(trace: Trace, guarantee: Guarantee, claims: Guarantee, outcome: Outcome) -> Verdict:
-    """Return the checker's verdict as if the run had claimed this guarantee."""
+    """Return the verdict of the checker on the run for this guarantee."""
     if guarantee == claims and outcome.verdict is not None:
         return outcome.verdict
     return check(msgspec.structs.replace(trace, runs=[msgspec.structs.replace(trace.runs[0], guarantee=guarantee)]))
 
 
 def _fault(guarantee: Guarantee, verdict: Verdict, figures: Figures) -> str | None:
-    """Return how the run broke the guarantee: empty if that is unknown, None if it kept it."""
+    """Return how the run violated the guarantee: an empty string if that is unknown, or None if it kept it."""
     if verdict.anomalies:
         return verdict.anomalies[0].message
     if figures.lost and guarantee != WEAKEST:
@@ -107,7 +106,7 @@ def _fault(guarantee: Guarantee, verdict: Verdict, figures: Figures) -> str | No
 
 
 def _for(scenario: Scenario, spec: ProtocolSpec) -> Scenario:
-    """Return the scenario with this protocol, and with samples of its state."""
+    """Return the scenario for this protocol, with samples of its state."""
     options = scenario.protocol.options if scenario.protocol.name == spec.name else {}
     run = scenario.run
     if not run.sample_ms:
@@ -116,7 +115,7 @@ def _for(scenario: Scenario, spec: ProtocolSpec) -> Scenario:
 
 
 def _length_ms(scenario: Scenario) -> float:
-    """Return the minimum length of the run."""
+    """Return the minimum length of a run of the scenario."""
     if scenario.run.until_ms is not None:
         return scenario.run.until_ms
     acts = [row.at_ms for row in (*scenario.actions, *scenario.faults)]

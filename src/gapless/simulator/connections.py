@@ -1,4 +1,4 @@
-"""Connections between nodes: how they break, when failures are detected, and how they are restored.
+"""Simulates connections between nodes: how they break, when failures are detected, and how they are restored.
 
 Two nodes are connected unless their pair is in `down`: then an end has crashed, the pair is cut, or
 both could communicate again but have not reconnected yet. Messages sent until then are lost. When a
@@ -36,23 +36,23 @@ Pair: TypeAlias = tuple[str, str]
 
 
 def pair_of(a: Slot, b: Slot) -> Pair:
-    """Return the key of a pair, the same from either end."""
+    """Return the key of a pair of nodes, which is the same from either end."""
     return (a.name, b.name) if a.name < b.name else (b.name, a.name)
 
 
 class _Down:
-    """A pair without a connection; a new object each time, so that outdated events are recognized."""
+    """A pair of nodes without a connection. Each break creates a new object, so that outdated events are recognized."""
 
     __slots__ = ("attempt", "reachable_end")
 
     def __init__(self, reachable_end: str = "") -> None:
         self.attempt = 0
         self.reachable_end = reachable_end
-        """The end, if any, that still receives from the other."""
+        """The end that still receives from the other, if there is one."""
 
 
 class Connections:
-    """All connections of a run."""
+    """The connections of all nodes in a run."""
 
     def __init__(
         self, overlay: Overlay, f: int, slots: dict[str, Slot], event_queue: EventQueue, settings: Settings, seed: int,
@@ -78,9 +78,9 @@ class Connections:
     # ---- links
 
     def know_client(self, client: Slot) -> None:
-        """Start to notify the client about its contacts; it will suspect those that have crashed.
+        """Start to notify a client about its contacts. It will suspect contacts that have crashed.
 
-        A cut that was healed before it joined is irrelevant to it.
+        A cut that was healed before the client joined does not affect it.
         """
         for name in client.contacts:
             self._clients_of.setdefault(name, []).append(client.name)
@@ -91,9 +91,7 @@ class Connections:
                 self._down.pop(pair, None)
 
     def open_link(self, sender: Slot, peer: str) -> Link:
-        """Return the link from the sender to the peer, created together with the reverse link at
-        its first use.
-        """
+        """Return the link from the sender to the peer. It is created with the reverse link at its first use."""
         receiver = self._slots.get(peer)
         assert receiver is not None, f"{sender.name} sends to {peer!r}, but there is no such node"
         assert sender.is_broker or receiver.is_broker, f"{sender.name} sends to {peer!r}, but clients talk to brokers"
@@ -109,7 +107,7 @@ class Connections:
         return there
 
     def _carries(self, sender: Slot, receiver: Slot) -> bool:
-        """Return whether a sent message arrives."""
+        """Return whether a message that is sent now arrives."""
         state = self._down.get(pair_of(sender, receiver)) if self._down else None
         return state is None or state.reachable_end == receiver.name
 
@@ -137,7 +135,7 @@ class Connections:
         return [link for link in (a.links.get(b.name), b.links.get(a.name)) if link is not None]
 
     def peers(self, slot: Slot) -> list[Slot]:
-        """Return all nodes that are notified about this one."""
+        """Return all nodes that are notified of failures of this one."""
         if slot.is_broker:
             names = [*self._overlay.within(slot.name, self._f + 1), *self._clients_of.get(slot.name, ())]
         else:
@@ -148,13 +146,11 @@ class Connections:
     # ---- rearranging the tree
 
     def expect_relinks(self) -> None:
-        """Prepare for changing latencies: links between brokers must be used with care from the
-        start, to stay in order.
-        """
+        """Prepare for changing latencies, so that messages on links between brokers stay in order."""
         self._risky = True
 
     def rearrange(self, overlay: Overlay) -> None:
-        """Use this tree from now on, with the latencies along it."""
+        """Use this tree from now on, with the latencies along its links."""
         self._overlay = overlay
         self._times = LinkTimes(self._settings.latency, overlay, self._seed)
         for slot in self._slots.values():
@@ -164,7 +160,7 @@ class Connections:
                     link.base, link.spread = least, most - least
 
     def notify_ends(self, a: Slot, b: Slot, news: type[Linked | Unlinked]) -> None:
-        """Notify both ends of a link; nothing sent earlier arrives."""
+        """Notify both ends of a link. Messages sent earlier do not arrive."""
         self.lost += self._event_queue.lose(dict.fromkeys(self._links(a, b), 0))
         self._give(a, news(b.name))
         self._give(b, news(a.name))
@@ -172,7 +168,7 @@ class Connections:
     # ---- breaking
 
     def crash(self, slot: Slot) -> None:
-        """Break all connections of a node that has crashed."""
+        """Break all connections of a crashed node."""
         keep: dict[Link, int] = {}
         for link in slot.links.values():
             keep |= dict.fromkeys(self._links(slot, link.receiver), 0)
@@ -184,7 +180,7 @@ class Connections:
             self._break(peer, slot)
 
     def break_off(self, a: Slot, b: Slot) -> None:
-        """Break the connection of two live nodes."""
+        """Break the connection between two running nodes."""
         keep = dict.fromkeys(self._links(a, b), 0)
         for link, count in self._event_queue.in_flight(keep).items():
             keep[link] = self._surviving(link, count)
@@ -193,7 +189,7 @@ class Connections:
         self._watch(b, a)
 
     def break_one_way(self, a: Slot, b: Slot) -> None:
-        """Break the connection from the first node to the second; both stay alive."""
+        """Break the connection from the first node to the second. Both nodes keep running."""
         if pair_of(a, b) in self._down:
             self.break_off(a, b)
             return
@@ -219,13 +215,13 @@ class Connections:
     # ---- noticing
 
     def watch_absent(self, slot: Slot) -> None:
-        """Let a node that has just (re)started suspect those to which it has no connection."""
+        """Let a started or restarted node suspect the nodes to which it has no connection."""
         for peer in self.peers(slot):
             if pair_of(slot, peer) in self._down:
                 self._watch(slot, peer)
 
     def is_noticed(self, absence_us: int) -> bool:
-        """Return whether an absence of this length can have been noticed."""
+        """Return whether an absence of this length can have been detected."""
         return absence_us >= self._settings.detect_least_us
 
     def _watch(self, observer: Slot, target: Slot) -> None:
@@ -242,7 +238,7 @@ class Connections:
             self.suspect(observer, target)
 
     def suspect(self, observer: Slot, target: Slot) -> None:
-        """Make the observer suspect the target, rightly or not."""
+        """Make the observer suspect the target, whether it has failed or not."""
         if observer.alive and target.name not in observer.suspects:
             observer.suspects[target.name] = None
             self._give(observer, Suspected(target.name))
@@ -256,10 +252,10 @@ class Connections:
     # ---- coming back
 
     def restore(self, a: Slot, b: Slot) -> None:
-        """Let both ends reconnect, after a delay, if they can communicate again.
+        """Let both ends reconnect after a delay, if they can communicate again.
 
-        If one of them is down, this happens at its restart; if they are not near and have never
-        communicated, at their first message.
+        If one of them is down, they reconnect at its restart. If they are not near and have never communicated, they
+        connect at their first message.
         """
         pair = pair_of(a, b)
         state = self._down.get(pair)
@@ -292,7 +288,7 @@ class Connections:
         self.trust(other, one)
 
     def all_well(self) -> bool:
-        """Return whether nothing is cut, and no reachable node is suspected."""
+        """Return whether no pair is cut and no reachable node is suspected."""
         return not self.cut and not any(
             pair_of(slot, self._slots[name]) not in self._down
             for slot in self._slots.values() if slot.alive
@@ -300,7 +296,7 @@ class Connections:
         )  # fmt: skip
 
     def _draw(self, purpose: str, a: Slot, b: Slot, least: int, most: int) -> int:
-        """Draw a number for this purpose, pair and time, independently of everything else in the run."""
+        """Draw a random number for this purpose, pair and time, independently of all other draws in the run."""
         if least == most:
             return least
         return random.Random(f"{self._seed}/{purpose}/{a.name}/{b.name}/{self._event_queue.now}").randint(least, most)

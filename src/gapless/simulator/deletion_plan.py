@@ -20,7 +20,7 @@ def draws_deletions(seed: int) -> bool:
 def draw_deletions(
     seed: int, brokers: tuple[str, ...], publishers: list[str], hazards: Hazards, faults: tuple[Fault, ...]
 ) -> tuple[Fault, ...]:  # fmt: skip
-    """Return the faults, and one to three deletions, each told to one broker or to all."""
+    """Return the faults with one to three deletions added, each requested from one broker or from all."""
     rng = random.Random(f"{seed}/deletions")
     rows: list[Fault] = []
     for _ in range(rng.choice([1, 1, 2, 3])):

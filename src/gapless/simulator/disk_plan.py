@@ -1,4 +1,4 @@
-"""Plans disks and full outages, from its own random generator on top of the other faults.
+"""Plans disks and full outages, from a random generator of its own on top of the other faults.
 
 - `disk`: brokers have disks. A broker that restarts without memory usually has its disk; or an old,
   empty or damaged one.
@@ -27,13 +27,13 @@ __all__ = ["DISK_KINDS", "DiskPlan"]
 
 DISK_KINDS = ("disk", "blackout")
 RECOVERIES = 3
-"""Other faults may follow this many margins after the last restart; by then, lost disks are refilled."""
+"""The number of margins after the last restart until other faults may follow. By then, lost disks are refilled."""
 RETURN_MS = 5_000.0
-"""How long the others wait for a broker that does not restart, before they begin to recover."""
+"""How long brokers wait for one that does not restart, before they begin to recover."""
 WITH_DISKS = 0.15
 """The fraction of runs with all kinds of faults in which brokers have disks."""
 AGAIN = 0.3
-"""How often another full outage follows the first, during the recovery or later."""
+"""The probability that another full outage follows the first, during the recovery or later."""
 _STATES: tuple[DiskState | Literal["never"], ...] = (
     "kept", "kept", "kept", "old", "lost", "damaged", "never",
 )  # fmt: skip
@@ -41,10 +41,10 @@ _BEGINNINGS = Crash | Cut | Suspect
 
 
 class _Span(msgspec.Struct):
-    """A fault with its end, if it has one."""
+    """A fault with its beginning and its end, if it has one."""
 
     broker: str
-    """The broker that it is charged to."""
+    """The broker to which the fault is charged."""
     start_ms: float
     end_ms: float
     rows: list[Fault]
@@ -64,21 +64,21 @@ class DiskPlan:
         self._hazards = hazards
 
     def draw_kinds(self) -> tuple[str, ...]:
-        """Return the kinds that are part of a run with all kinds of faults: mostly none."""
+        """Return the disk faults that a run with all kinds of faults includes; mostly none."""
         chance = random.Random(f"{self._seed}/with disks").random()
         return () if chance > WITH_DISKS else ("disk",) if chance > WITH_DISKS / 2 else ("disk", "blackout")
 
     def draw_disks(self) -> Delay:
-        """Return how long the disks take to sync."""
+        """Return the bounds of the time that a disk takes to sync."""
         least = self._rng.choice([0.1, 1.0, 10.0])
         return Delay(least, least * self._rng.choice([1, 5, 20]))
 
     def draw_options(self) -> dict[str, float]:
-        """Return options: history is kept, or dropped after a short or a longer while."""
+        """Return options that keep history, or drop it after a shorter or a longer time."""
         return random.Random(f"{self._seed}/cold").choice([{}, {"history_s": 0.2}, {"history_s": 2.0}])
 
     def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:
-        """Return the faults, extended by disks, and by a full outage if it is among the kinds."""
+        """Return the faults with the states of disks, and with a full outage if it is among the kinds."""
         if "disk" in kinds:
             faults = tuple(self._draw_restart(fault) for fault in faults)
         if "blackout" in kinds:
@@ -111,7 +111,7 @@ class DiskPlan:
         return tuple(sorted(rows, key=lambda fault: fault.at_ms))
 
     def _black_out(self, begin: float, rows: list[Fault], back: dict[str, float], budget: FaultBudget) -> float:
-        """Crash all live brokers; return when the last one restarts."""
+        """Crash all running brokers. Return the time at which the last one restarts."""
         rng, detection, margin = self._rng, self._hazards.detection, self._hazards.margin_ms
         most = rng.choice([5.0, detection.min_ms, 4 * detection.max_ms, 3_000.0])
         names = [name for name in self._overlay.brokers if back.get(name, -1.0) < begin]
@@ -125,7 +125,7 @@ class DiskPlan:
         all_back = max(back_ms for back_ms in back.values() if back_ms < inf)
         is_one_missing = inf in back.values() or "never" in states.values()
         recovered = all_back + RECOVERIES * margin + (RETURN_MS if is_one_missing else 0.0)
-        # Brokers with earlier faults cannot recover their state while the others are down.
+        # Brokers with earlier faults cannot recover their state while the other brokers are down.
         budget.extend(begin, recovered + margin)
         for name, state in states.items():
             spent_ms = inf if state == "never" else recovered
@@ -138,9 +138,7 @@ class DiskPlan:
         return max((back_ms for back_ms in back.values() if back_ms < inf), default=begin)
 
     def _later(self, spans: list[_Span], since_ms: float, gone: set[str], budget: FaultBudget) -> list[Fault]:
-        """Return the other faults that can happen after the recovery. Several rows of one fault are
-        charged once.
-        """
+        """Return the other faults that can happen after the recovery. Several rows of one fault are charged once."""
         found: list[Fault] = []
         charged: dict[tuple[str, type], float] = {}
         for span in spans:
@@ -154,7 +152,7 @@ class DiskPlan:
 
 
 def _spans(faults: tuple[Fault, ...]) -> list[_Span]:
-    """Return the faults as spans, in the order of their beginnings."""
+    """Return the faults with their ends, ordered by beginning."""
     spans: list[_Span] = []
     open_spans: dict[tuple[str, ...], _Span] = {}
     for fault in faults:

@@ -1,4 +1,4 @@
-"""Simulated disks of brokers: written data is durable after a sync, and syncing takes time.
+"""Simulates the disks of brokers: written data is durable after a sync, and syncing takes time.
 
 A disk syncs one commit after the other; each contains all batches that have accumulated since the previous one.
 When its broker crashes, a random prefix of the unsynced batches survives. A broker restarts with
@@ -28,7 +28,7 @@ STAMP_MAX = 1 << 62
 
 
 def replay(batches: Sequence[Sequence[Change]]) -> DiskContents:
-    """Return the content of a disk after these batches."""
+    """Return the contents of a disk after these batches were written."""
     history: dict[str, dict[int, HistoryRow]] = {}
     entries: dict[str, bytes] = {}
     for changes in batches:
@@ -55,15 +55,15 @@ class _Disk:
         self.dice = dice
         self.synced: list[Sequence[Change]] = []
         self.written: list[Keep] = []
-        """Batches that are not synced yet."""
+        """The batches that are not synced yet."""
         self.is_new = True
         self.is_busy = False
         self.syncs = 0
-        """How often a sync has begun; what an earlier one reports does not count."""
+        """How many syncs have begun. Reports of earlier syncs are ignored."""
 
 
 class Disks:
-    """All disks of a run."""
+    """The disks of all brokers in a run."""
 
     def __init__(
         self, sync_us: tuple[int, int], seed: int, event_queue: EventQueue, give: Callable[[Slot, Input], None]
@@ -75,14 +75,14 @@ class Disks:
         self._disks: dict[str, _Disk] = {}
 
     def keep(self, slot: Slot, effect: Keep, now: int) -> None:
-        """Write a batch of a broker."""
+        """Write a batch of a broker to its disk."""
         disk = self._of(slot)
         disk.written.append(effect)
         if not disk.is_busy:
             self._sync(slot, disk)
 
     def read(self, slot: Slot, state: DiskState) -> DiskContents:
-        """Return the contents that a starting broker finds."""
+        """Return the contents of the disk that a starting broker reads."""
         disk = self._of(slot)
         survivors = disk.dice.randint(0, len(disk.written)) if disk.written else 0
         disk.synced += [keep.changes for keep in disk.written[:survivors]]
@@ -98,7 +98,7 @@ class Disks:
         return msgspec.structs.replace(replay(disk.synced), is_new=is_new)
 
     def _damage(self, disk: _Disk) -> None:
-        """Damage the disk; the broker notices the damage and drops the damaged parts."""
+        """Damage the disk. The broker detects the damage and drops the damaged parts."""
         contents = replay(disk.synced)
         changes: list[Change] = [
             ForgetHistory(name, STAMP_MAX) for name in contents.history if disk.dice.random() < DAMAGED
@@ -106,7 +106,7 @@ class Disks:
         disk.synced.append(changes)
 
     def go_on(self, slot: Slot) -> None:
-        """Continue after a pause of the broker."""
+        """Report all batches as synced after a pause of the broker."""
         disk = self._of(slot)
         disk.is_busy = False
         if disk.written:

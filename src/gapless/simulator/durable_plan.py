@@ -1,4 +1,5 @@
-"""Durable subscriptions in random scenarios, with their own random generator, so that the rest of a run is unchanged.
+"""Adds durable subscriptions to random scenarios, with a random generator of its own, so that the rest of a run is
+unchanged.
 
 Clients attach one after the other. The next one attaches after the previous one has left, or takes over while it is
 attached. Some acknowledge automatically, some by separate actions.
@@ -15,7 +16,7 @@ WITH_NAMES = 0.25
 
 
 def draw_names(seed: int, clients: list[Client], end_ms: float, filters: list[str]) -> list[Action]:
-    """Return the clients' actions with durable subscriptions; mostly none."""
+    """Return the actions of clients with durable subscriptions; mostly none."""
     rng = random.Random(f"{seed}/names")
     if rng.random() > WITH_NAMES or len(clients) < 2:
         return []

@@ -1,4 +1,4 @@
-"""The engine: drives the nodes of one protocol over one tree in virtual time.
+"""The simulation engine: runs the nodes of one protocol in virtual time.
 
 Each node is given one input at a time by `step(input, now)`, and its effects are carried out, in
 order, before anything else happens. Time does not advance during a step. A run is a function of the
@@ -102,11 +102,11 @@ ClientCall: TypeAlias = Advertise | Unadvertise | Subscribe | Unsubscribe | Publ
 
 
 def _ignore(slot: Slot, effect: Any, now: int) -> None:
-    """Ignore an effect that only concerns the application."""
+    """Ignore an effect that concerns only the application."""
 
 
 class Simulation:
-    """One run: build it, add clients and a script, then `run` it once. All times are in microseconds."""
+    """One run of a scenario. Add clients and a script, then call `run` once. All times are in microseconds."""
 
     def __init__(
         self, overlay: Overlay, protocol: str | ProtocolSpec, *, f: int = 1, options: Mapping[str, Any] | None = None,
@@ -157,18 +157,17 @@ class Simulation:
         )
         self._replies = Replies(seed, self._publish_later)
         self._last_delivery: dict[tuple[str, str], int] = {}
-        """By client and subscription: the number of the last delivery."""
+        """For each client and subscription, the number of the last delivery."""
         self._handlers = self._effect_handlers()
         self.event_queue.call(0, self._start)
 
-    # ---- the script
+    # ---- building the script
 
     def add_client(
         self, name: str, broker: str, *, at: int = 0, latency_us: int | None = None, consume_us: int = 0
     ) -> None:
-        """Add a client at this broker; it can use any broker at most f + 1 links from there.
-
-        Its application takes deliveries after `consume_us`.
+        """Add a client at this broker. It can use any broker at most f + 1 links away. Its application takes deliveries
+        after `consume_us`.
         """
         assert name not in self.slots, f"{name!r} is there already"
         slot = Slot(name, len(self.slots), broker, (broker, *self.overlay.within(broker, self.f + 1)))
@@ -186,22 +185,24 @@ class Simulation:
         self._act(at, partial(self._call, self.slots[client], item))
 
     def acknowledge(self, client: str, subscription: str, *, at: int) -> None:
-        """Schedule an acknowledgement of everything delivered to the client for a durable subscription."""
+        """Schedule the acknowledgement of everything that a durable subscription has delivered to the client."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, Acknowledge(subscription, slot.delivered)))
 
     def give_back(self, client: str, subscription: str, delay_us: int, *, at: int) -> None:
-        """Schedule a negative acknowledgement of the client's last delivery for a durable subscription."""
+        """Schedule a negative acknowledgement of the last delivery of a durable subscription to the client."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, Nack(subscription, self._last_of(slot, subscription), delay_us)))
 
     def acknowledge_last(self, client: str, subscription: str, *, at: int) -> None:
-        """Schedule an acknowledgement of the client's last delivery for a durable subscription, and none before it."""
+        """Schedule the acknowledgement of only the last delivery of a durable subscription to the client."""
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, AcknowledgeEach(subscription, self._last_of(slot, subscription))))
 
     def extend(self, client: str, subscription: str, *, at: int) -> None:
-        """Schedule an extension of the time for the client's last delivery for a durable subscription."""
+        """Schedule an extension of the redelivery timeout for the last delivery of a durable subscription to the
+        client.
+        """
         slot = self.slots[client]
         self._act(at, lambda: self.give(slot, ExtendAck(subscription, self._last_of(slot, subscription))))
 
@@ -214,7 +215,7 @@ class Simulation:
         self._act(at, partial(self._leave, self.slots[client]))
 
     def reply(self, rule: ReplyRule) -> None:
-        """Make a client answer events that are delivered to it."""
+        """Add a rule by which a client answers events that are delivered to it."""
         self._replies.add(rule)
 
     def crash(self, broker: str, *, at: int) -> None:
@@ -222,11 +223,11 @@ class Simulation:
         self._act(at, partial(self._faults.crash, broker))
 
     def restart(self, broker: str, *, at: int, memory: bool = False, disk: DiskState = "kept") -> None:
-        """Schedule a restart of the broker, with a new node, or as after a long pause."""
+        """Schedule a restart of the broker: with a new node, or with the old one as after a long pause."""
         self._act(at, partial(self._faults.restart, broker, memory, disk))
 
     def cut(self, a: str, b: str, *, at: int, one_way: bool = False) -> None:
-        """Schedule a cut between two nodes, in both directions or from the first to the second."""
+        """Schedule a cut between two nodes, in both directions or only from the first to the second."""
         self._act(at, partial(self._faults.cut, a, b, one_way))
 
     def heal(self, a: str, b: str, *, at: int) -> None:
@@ -242,11 +243,11 @@ class Simulation:
         self._act(at, partial(self._faults.trust, observer, target))
 
     def forget(self, broker: str, at_broker: str, *, at: int) -> None:
-        """Schedule an operator's message to one broker, if it is running, that another will not return."""
+        """Schedule an operator's message that tells one broker, if it is running, that another will not return."""
         self._act(at, partial(self._faults.forget, broker, at_broker))
 
     def delete_events(self, publisher: str, at_broker: str, *, at: int) -> None:
-        """Schedule an operator's message to one broker, if it is running, to delete a publisher's events."""
+        """Schedule an operator's message that tells one broker, if it is running, to delete a publisher's events."""
         self._act(at, partial(self._faults.delete_events, publisher, at_broker))
 
     def set_clock(self, broker: str, *, at: int, ahead: int = 0, drift: float = 0.0) -> None:
@@ -262,7 +263,7 @@ class Simulation:
         self._act(at + gap, partial(self._faults.link, new))
 
     def run(self, *, until: int | None = None, settle: int = 0) -> Result:
-        """Run the simulation."""
+        """Run the simulation, and return its result."""
         self._until = until
         self._settle = settle
         if isinstance(self.event_queue, PriorityQueue):
@@ -291,7 +292,7 @@ class Simulation:
             confirmations={} if self._recorder is None else self._recorder.confirmations,
         )
 
-    # ---- the loop
+    # ---- the main loop
 
     def _advance(self) -> None:
         event_queue, counts, handlers = self.event_queue, self._counts, self._handlers
@@ -345,7 +346,7 @@ class Simulation:
             self._steps = steps
 
     def give(self, slot: Slot, item: Input) -> None:
-        """Give a node an input and apply its effects."""
+        """Pass an input to a node, and carry out the resulting effects."""
         now = self.event_queue.now
         try:
             for effect in slot.step(item, now):
@@ -407,7 +408,7 @@ class Simulation:
             self.event_queue.put(now + link.delay, (link.receiver, received, link))
 
     def _send_carefully(self, link: Link, received: Received, now: int) -> None:
-        """Send on a link that is down, or has delays, losses or a log."""
+        """Send a message on a link that is down, or has delays, losses or a log."""
         between_brokers = link.sender.is_broker and link.receiver.is_broker
         gate = link.gate
         if self._message_log is not None:
@@ -423,7 +424,9 @@ class Simulation:
             self.event_queue.put(self._arrival(link, departure), (link.gate, received, link))
 
     def _arrival(self, link: Link, departure: int) -> int:
-        """Return when a message that leaves now arrives: never before an earlier one of the same link."""
+        """Return the time at which a message that is sent now arrives, which is not before any earlier message of the
+        link.
+        """
         arrival = departure + link.base
         if link.spread:
             arrival += self._dice.randint(0, link.spread)
@@ -458,7 +461,7 @@ class Simulation:
             if self._recording is not None:
                 self._recording.refused(effect.call)
 
-    # ---- acts of the script
+    # ---- actions of the script
 
     def _act(self, at: int, action: Callable[[], None]) -> None:
         self._last_act = max(self._last_act, at)

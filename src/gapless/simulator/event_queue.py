@@ -1,4 +1,4 @@
-"""The queue of future events, in the order of virtual time.
+"""The queue of future events, ordered by virtual time.
 
 Time is an integer number of microseconds. Entries of the same time are in one bucket and are
 processed in the order in which they were added: this is the tie-break, and it needs no counter. A
@@ -22,14 +22,14 @@ Entry: TypeAlias = tuple[Any, Any, Any]
 
 
 def _nothing() -> None:
-    """Replaces a message that was lost: entries keep their places while a bucket is being read."""
+    """Replace a lost message, so that the other entries of a bucket keep their places while it is being read."""
 
 
 _LOST: Entry = (None, _nothing, None)
 
 
 class EventQueue:
-    """Entries by time; the current bucket may grow while it is being read."""
+    """A queue of entries by time. The current bucket may grow while it is being read."""
 
     __slots__ = ("buckets", "now", "rest", "times")
 
@@ -50,12 +50,12 @@ class EventQueue:
             bucket.append(entry)
 
     def call(self, time: int, action: Callable[[], None]) -> None:
-        """Add an action for `time`, after those that are already due then."""
+        """Add a call for `time`, after the entries that are already due then."""
         self.put(time, (None, action, None))
 
     def lose(self, links: dict[Any, int]) -> int:
-        """Remove messages in flight: of each link, all but the given number of first ones. Returns
-        how many were removed.
+        """Remove messages in flight: for each link, all except the given number of first ones. Return how many were
+        removed.
         """
         lost = 0
         spare = dict(links)

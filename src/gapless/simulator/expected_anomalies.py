@@ -1,4 +1,4 @@
-"""Recognizes the one anomaly that is permitted, although the trace alone does not show it.
+"""Recognizes the one anomaly that is permitted although the trace alone does not show why.
 
 More than f brokers fail with a cause that was not confirmed to its publisher, and that a client had received and
 answered. The publisher repeats it, so that it is admitted again, after its answer. Clients that received the answer
@@ -20,7 +20,7 @@ REASON = "more brokers failed than may with causes that were not confirmed, and 
 
 
 def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdict:
-    """Return the verdict without such anomalies."""
+    """Return the verdict without permitted anomalies."""
     if not verdict.anomalies or result.trace is None or not (result.lost_publications or scenario.run.may_lose):
         return verdict
     facts = _Facts(result.trace, result, scenario)
@@ -33,7 +33,7 @@ def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdi
 
 
 class _Facts:
-    """The relevant facts of a run."""
+    """The facts of a run that excuse an anomaly."""
 
     def __init__(self, trace: Trace, result: Result, scenario: Scenario) -> None:
         self._result = result
@@ -42,7 +42,7 @@ class _Facts:
         self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, Crash)]
 
     def is_excused(self, anomaly: Anomaly) -> bool:
-        """Return whether the cause arrived late because its broker crashed before the cause was confirmed."""
+        """Return whether the cause was delivered late because its broker crashed before the cause was confirmed."""
         event = anomaly.event or ""
         if anomaly.kind != "causal-inversion" or (anomaly.subscription, event) not in self._came:
             return False

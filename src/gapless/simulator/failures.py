@@ -1,4 +1,4 @@
-"""Failures of a run other than a bad verdict: both are bugs of the protocol under test.
+"""Failures of a run other than anomalies: both are bugs in the protocol under test.
 
 A `NodeError` is an exception that a node raised; it carries the traceback as text, to survive the
 transfer from a worker process. A `RunawayError` hit the bound on steps: typically two nodes answer
@@ -14,24 +14,24 @@ __all__ = ["NodeError", "RunawayError", "SimulationError"]
 
 
 class SimulationError(Exception):
-    """The protocol under test failed."""
+    """Raised when the protocol under test has failed."""
 
 
 class NodeError(SimulationError):
-    """A node raised an exception."""
+    """Raised when a node has raised an exception."""
 
     def __init__(self, summary: str, cause: str, traceback_text: str, symptom: str) -> None:
         super().__init__(summary, cause, traceback_text, symptom)
         self.summary = summary
         self.cause = cause
-        """The name of the exception's type."""
+        """The name of the exception's class."""
         self.traceback_text = traceback_text
         self.symptom = symptom
-        """`exception` with the cause, or which invariant does not hold."""
+        """The symptom: `exception` with the cause, or the invariant that does not hold."""
 
     @classmethod
     def of(cls, node: str, item: Any, now: int, error: BaseException) -> "NodeError":
-        """Return the failure of a node on one input."""
+        """Return the error for an exception that a node raised on an input."""
         cause = type(error).__name__
         what = f"{cause}: {error}" if str(error) else cause
         symptom = error.symptom if isinstance(error, InvariantError) else f"exception {cause}"
@@ -43,4 +43,4 @@ class NodeError(SimulationError):
 
 
 class RunawayError(SimulationError):
-    """The run exceeded its maximum number of steps."""
+    """Raised when the run has exceeded the maximum number of steps."""

@@ -1,4 +1,4 @@
-"""Plans faults where and when they do most damage, within the budget.
+"""Plans faults at the places and times at which they do most damage, within the budget.
 
 - Crashes: mostly of brokers with clients, mostly around the time of a subscription. Some are
   permanent, some are over before they are noticed, some lose the memory and some are pauses. Often
@@ -40,18 +40,17 @@ from gapless.simulator.scenario import Crash, Cut, Delay, Fault, Heal, Relink, R
 __all__ = ["FAULT_KINDS", "IN_FLIGHT", "LINK_KINDS", "FaultPlan", "Hazards", "fault_kinds"]
 
 FAULT_KINDS = ("crash", "cut", "suspicion")
-"""The meaning of `all`; some of these runs also have `clock`, and `disk` and `blackout` where
-brokers can have disks.
-"""
+"""The kinds of faults that `all` stands for. Some of these runs also have `clock`, and `disk` and `blackout` if brokers
+can have disks."""
 IN_FLIGHT = "in-flight"
 NAMED_KINDS = (IN_FLIGHT, "isolation", "disk", "blackout", "partition", "beyond-f", "clock", "delete")
-"""Kinds that are drawn only on request."""
+"""The kinds of faults that are drawn only on request."""
 LINK_KINDS = ("relink", "loss", "duplication")
-"""Kinds that are drawn only on request, and refused for protocols that do not claim to cope with them."""
+"""The kinds of faults that are drawn only on request, and refused for protocols that do not claim to tolerate them."""
 
 
 def fault_kinds(text: str) -> tuple[str, ...]:
-    """Return the kinds in a text like `none`, `all`, `crash,cut` or `loss,relink`."""
+    """Return the kinds of faults in a text such as `none`, `all`, `crash,cut` or `loss,relink`."""
     if text == "none":
         return ()
     if text == "all":
@@ -65,7 +64,7 @@ def fault_kinds(text: str) -> tuple[str, ...]:
 
 
 class Hazards(msgspec.Struct, frozen=True):
-    """The facts about the rest of the scenario that a plan needs."""
+    """The facts about a scenario that a plan of its faults uses."""
 
     f: int
     slowest_link_ms: float
@@ -74,19 +73,19 @@ class Hazards(msgspec.Struct, frozen=True):
     until_ms: float
     subscribe_ms: tuple[float, ...]
     clients: tuple[tuple[str, str], ...]
-    """Each client with its broker."""
+    """Pairs of a client and its broker."""
     operations: tuple[Operation, ...] = ()
-    """The calls that a crash can hit while they are in flight."""
+    """The calls that a crash can affect while they are in flight."""
     electorates: Mapping[str, Collection[str]] | None = None
-    """By broker: the set in which at most f may be faulty; None for all brokers within f + 1 links."""
+    """For each broker, the set of brokers in which at most f may be faulty. None stands for all brokers within f + 1
+    links."""
     is_wide: bool = False
-    """Whether one crash follows another at any distance, not only next to it."""
+    """Whether a crash can follow another at any distance, not only next to it."""
 
     @property
     def margin_ms(self) -> float:
-        """Return how long after the end of a fault its broker still counts as faulty: a few
-        traversals of its neighbourhood, or, where an electorate has to agree, the necessary round
-        trips.
+        """Return how long a broker counts as faulty after the end of its fault. This is the time for a few traversals
+        of its neighbourhood, or for the round trips in which an electorate agrees.
         """
         if self.electorates is not None:
             return self.detection.max_ms + self.reconnect_ms + 10 * (self.f + 1) * self.slowest_link_ms + 500.0
@@ -99,7 +98,7 @@ class FaultPlan:
     def __init__(
         self, rng: random.Random, overlay: Overlay, hazards: Hazards, earlier: "FaultPlan | None" = None
     ) -> None:
-        """Faults planned `earlier` stay, and count."""
+        """Start from faults that were planned `earlier`. They stay, and are charged to the budget."""
         self._rng = rng
         self._overlay = overlay
         self._hazards = hazards
@@ -112,7 +111,7 @@ class FaultPlan:
         self._relinks: list[float] = []
 
     def draw(self, kinds: tuple[str, ...], count: tuple[int, int] = (2, 8)) -> tuple[Fault, ...]:
-        """Draw this number of faults, except those that do not fit; the first one always does."""
+        """Draw `count` faults, and return those that fit the budget. The first one always does."""
         draw: dict[str, Callable[[], object]] = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation, "relink": self._draw_relink, IN_FLIGHT: self._draw_in_flight,
@@ -136,7 +135,7 @@ class FaultPlan:
         )
 
     def _crash_in_a_row(self, broker: str, at_ms: float) -> None:
-        """Crash the broker and possibly more around it, as long as the budget allows."""
+        """Crash the broker, and possibly more brokers around it, as long as the budget allows."""
         rng = self._rng
         if not self._crash(broker, at_ms):
             return
@@ -147,7 +146,7 @@ class FaultPlan:
                 return
 
     def _draw_next(self, at_ms: float) -> float:
-        """Return when the next broker crashes: soon, or so that it is noticed while the last one rejoins."""
+        """Return when the next broker crashes: soon, or so that the crash is detected while the last one rejoins."""
         rng, detection = self._rng, self._hazards.detection
         last = self._faults[-1]
         if self._hazards.is_wide and isinstance(last, Restart) and rng.random() < 0.6:
@@ -157,7 +156,7 @@ class FaultPlan:
         return self._rounded(at_ms + rng.uniform(0, detection.max_ms * 1.5))
 
     def _draw_distance(self) -> int:
-        """Return how far away the next crash may be."""
+        """Return the distance to the broker that crashes next."""
         return self._rng.randint(1, self._overlay.diameter) if self._hazards.is_wide else 2
 
     def _crash(self, broker: str, at_ms: float, absence: tuple[bool, float] | None = None) -> bool:
@@ -172,7 +171,7 @@ class FaultPlan:
         return True
 
     def _draw_absence(self) -> tuple[bool, float]:
-        """Return whether the broker keeps its memory, and how long it is down."""
+        """Return whether a crashed broker keeps its memory, and how long it is down."""
         rng, detection = self._rng, self._hazards.detection
         memory = rng.random() < 0.35
         chance = rng.random()
@@ -221,7 +220,7 @@ class FaultPlan:
         return True
 
     def _is_cut(self, a: str, b: str, start_ms: float, end_ms: float) -> bool:
-        """Return whether there is a simultaneous cut of the same pair that is charged to the other end."""
+        """Return whether the pair is cut at that time by a fault that is charged to the other end."""
         spans = {
             kind: [fault.at_ms for fault in self._faults if isinstance(fault, kind) and set(fault.between) == {a, b}]
             for kind in (Cut, Heal)
@@ -249,7 +248,7 @@ class FaultPlan:
         self._relinks.append(self._draw_moment())
 
     def _place_relinks(self) -> None:
-        """Plan the relinks one after the other, so that each is drawn from the current tree."""
+        """Plan relinks one after the other, each drawn from the tree that the previous one leaves."""
         rng = self._rng
         tree = ChangingTree(self._overlay)
         free_ms = 0.0
@@ -269,7 +268,7 @@ class FaultPlan:
             free_ms = self._rounded(at_ms + gap_ms + 0.001)
 
     def _may_be_dead(self, broker: str, at_ms: float, gap_ms: float) -> bool:
-        """Return whether the broker may be down at some time during the relink, edges included."""
+        """Return whether the broker may be down at some time during the relink, including its beginning and end."""
         own = [fault for fault in self._faults if isinstance(fault, Crash | Restart) and fault.broker == broker]
         own.sort(key=lambda fault: fault.at_ms)
         before = [fault for fault in own if fault.at_ms < at_ms]
@@ -286,7 +285,7 @@ class FaultPlan:
         return self._rng.choice(self._overlay.brokers)
 
     def _draw_moment(self) -> float:
-        """Return a time, mostly shortly after a subscription, while it is in progress."""
+        """Return a time, mostly shortly after a subscription, while that is in progress."""
         hazards, rng = self._hazards, self._rng
         if rng.random() < 0.6:
             return self._rounded(rng.choice(hazards.subscribe_ms) + rng.uniform(0, 3 * hazards.slowest_link_ms))

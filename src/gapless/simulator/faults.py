@@ -43,7 +43,7 @@ __all__ = ["Faults"]
 
 
 class Faults:
-    """Carries out faults when they are due."""
+    """Carries out the faults of one run."""
 
     def __init__(
         self, overlay: Overlay, f: int, slots: dict[str, Slot], event_queue: EventQueue, connections: Connections,
@@ -60,7 +60,7 @@ class Faults:
         self._silent_since: dict[str, int] = {}
 
     def begin(self, slot: Slot, disk: DiskState = "kept") -> None:
-        """Start a new broker node."""
+        """Create a broker node in the slot, and start it with the contents of its disk."""
         found = None if self._disks is None else self._disks.read(slot, disk)
         place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation, found)
         if slot.clock is not None:
@@ -68,7 +68,7 @@ class Faults:
         slot.inhabit(self._make_broker(place))
 
     def crash(self, name: str) -> None:
-        """Stop the broker without notice."""
+        """Stop a broker without notice, as in a crash."""
         slot = self._slots[name]
         if not slot.alive:
             raise ScenarioError(f"broker {name!r} cannot crash at {self._ms()} ms: it is dead already")
@@ -79,7 +79,7 @@ class Faults:
         self._connections.crash(slot)
 
     def restart(self, name: str, memory: bool, disk: DiskState = "kept") -> None:
-        """Restart the broker."""
+        """Restart a crashed broker, with its memory or without."""
         slot = self._slots[name]
         if slot.alive:
             raise ScenarioError(f"broker {name!r} cannot restart at {self._ms()} ms: it is alive")
@@ -105,7 +105,7 @@ class Faults:
             self._disks.go_on(slot)
 
     def cut(self, a: str, b: str, one_way: bool = False) -> None:
-        """Disconnect the two nodes; or only the first from the second."""
+        """Disconnect two nodes, in both directions or only from the first to the second."""
         one, other = self._slots[a], self._slots[b]
         pair = pair_of(one, other)
         if pair in self._connections.cut:
@@ -117,7 +117,7 @@ class Faults:
             self._connections.break_off(one, other)
 
     def heal(self, a: str, b: str) -> None:
-        """Let the two nodes reach each other again."""
+        """Let two nodes communicate again."""
         one, other = self._slots[a], self._slots[b]
         pair = pair_of(one, other)
         if pair not in self._connections.cut:
@@ -126,7 +126,7 @@ class Faults:
         self._connections.restore(one, other)
 
     def suspect(self, observer: str, target: str) -> None:
-        """Make the observer wrongly suspect the target."""
+        """Make the observer suspect the target, which has not failed."""
         self._connections.suspect(self._slots[observer], self._slots[target])
 
     def trust(self, observer: str, target: str) -> None:
@@ -134,13 +134,13 @@ class Faults:
         self._connections.trust(self._slots[observer], self._slots[target])
 
     def forget(self, broker: str, at_broker: str) -> None:
-        """Tell one broker that another will not return, on behalf of an operator."""
+        """Tell one broker, on behalf of an operator, that another will not return."""
         slot = self._slots[at_broker]
         if slot.alive:
             self._give(slot, Forget(broker))
 
     def delete_events(self, publisher: str, at_broker: str) -> None:
-        """Tell one broker to delete a publisher's events, on behalf of an operator."""
+        """Tell one broker, on behalf of an operator, to delete a publisher's events."""
         slot = self._slots[at_broker]
         if slot.alive:
             self._give(slot, DeleteEvents(publisher))
@@ -150,7 +150,7 @@ class Faults:
         self._slots[broker].own_clock().set(self._event_queue.now, ahead, drift)
 
     def unlink(self, old: tuple[str, str], new: tuple[str, str]) -> None:
-        """Remove a link of the tree, which the new one will replace."""
+        """Remove a link of the tree that the new one will replace."""
         self._need_alive(old)
         try:
             self._tree.take_away(old, new)
@@ -160,7 +160,7 @@ class Faults:
         self._connections.notify_ends(self._slots[old[0]], self._slots[old[1]], Unlinked)
 
     def link(self, new: tuple[str, str]) -> None:
-        """Add the new link."""
+        """Add the new link to the tree."""
         self._need_alive(new)
         self._tree.bring(new)
         self._connections.notify_ends(self._slots[new[0]], self._slots[new[1]], Linked)

@@ -16,7 +16,7 @@ _RARELY = (100_000, 50, 50)
 
 @contextmanager
 def without_cycle_collection() -> Iterator[None]:
-    """Reduce garbage collection inside the block."""
+    """Return a context in which garbage collection is rare."""
     before = gc.get_threshold()
     freezes = gc.get_freeze_count() == 0  # `unfreeze` releases all objects, also those of an outer block
     if freezes:

@@ -1,5 +1,4 @@
-"""Generates random scenarios that provoke failures: each depends only on its seed and can be saved
-as a file.
+"""Generates random scenarios that provoke failures. Each depends only on its seed and can be saved as a file.
 
 A tree has links with very different delays; `generator_scales` sets its size. A few publishers also
 subscribe and answer events, so that effects race with their causes over several paths.
@@ -60,7 +59,7 @@ __all__ = ["GeneratorLimits", "generate"]
 
 _TOPICS = ("a", "b", "c")
 _RANGES = ((0, 99), (10, 89), (25, 74), (40, 59))
-"""Each range is within the one before."""
+"""Ranges of values, each within the one before."""
 _CONSUME_MS = (5.0, 20.0, 80.0)
 _REBALANCE_MS = (100.0, 700.0, 5_000.0)
 _LAG_WINDOWS = (2, 8, 16_384)
@@ -68,17 +67,16 @@ _FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
 _FURTHER: tuple[tuple[str, ...], ...] = ((PARTITION,), (BEYOND,), *([()] * 6))
-"""Additional kinds in runs with all kinds of faults: mostly none."""
+"""The additional kinds of faults in runs with all kinds; mostly none."""
 
 
 def generate(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = SMALL,
 ) -> Scenario:  # fmt: skip
-    """Return the scenario of this seed. `faults`: none, all (crash, cut, suspicion, in some runs
-    also disk and blackout, partition, beyond-f, clock or delete), or some of these and of in-flight,
-    isolation, relink, loss and duplication, separated by commas. `scale`: see `generator_scales`;
-    `limits` apply to small scenarios, the others use only their f.
+    """Return the random scenario of a seed. `faults` is `none`, `all`, or a list of kinds separated by commas (see
+    `fault_plan`). `scale` is explained in `generator_scales`. `limits` apply to small scenarios; the others use only
+    its f.
     """
     spec = find_protocol(protocol) if protocol in protocol_names() else None
     draft = _Draft if spec is None or not spec.topics_only else _TopicDraft
@@ -100,7 +98,7 @@ def generate(
 
 
 class _Publisher(msgspec.Struct):
-    """The range of a publisher's events, which match its advertisement."""
+    """A publisher, and the range of its events, which match its advertisement."""
 
     name: str
     topic: str | None
@@ -110,7 +108,7 @@ class _Publisher(msgspec.Struct):
 
 
 class _Draft:
-    """A scenario in progress."""
+    """A scenario that is being drawn."""
 
     def __init__(
         self, spec: ProtocolSpec | None, seed: int, kinds: tuple[str, ...], scale: Scale, options: Mapping[str, Any]
@@ -200,14 +198,12 @@ class _Draft:
         return scenario
 
     def _with_partition(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with cuts of the network."""
+        """Return the scenario with cuts of the network added."""
         plan = PartitionPlan(self._seed, self._tree, self._hazards())
         return msgspec.structs.replace(scenario, faults=plan.draw(scenario.faults))
 
     def _beyond_f(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with a crash of more than f brokers of one neighbourhood, possibly
-        with disks.
-        """
+        """Return the scenario with a crash of more than f brokers of one neighbourhood, possibly with disks."""
         plan = OverBudgetPlan(self._seed, self._tree, self._hazards())
         options: dict[str, Any] = {}
         with_disks = plan.draw_disks() or scenario.network.disks is not None
@@ -227,7 +223,7 @@ class _Draft:
         )
 
     def _with_disks(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with disks, if requested, from its own random generator, so that the
+        """Return the scenario with disks, if they are requested. They have a random generator of their own, so that the
         rest is unchanged.
         """
         plan = DiskPlan(self._seed, self._tree, self._hazards())
@@ -244,7 +240,9 @@ class _Draft:
         )
 
     def _known(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options that the protocol has; none if it refuses their values here."""
+        """Return the options that the protocol has. Return an empty dictionary if it refuses their values for this
+        scenario.
+        """
         if self._spec is None:
             return {}
         known = {name: value for name, value in options.items() if name in self._spec.options.__struct_encode_fields__}
@@ -252,9 +250,9 @@ class _Draft:
         return {} if is_refused else known
 
     def _settle_ms(self, options: Mapping[str, Any]) -> float:
-        """Return the time to settle. With message loss, repetitions can be lost too, on each link
-        of the path. A client that reads history also waits for waves and for answers of others, and
-        a distant one for each batch.
+        """Return the time that the run takes to settle. If messages are lost, repetitions can be lost too, on each link
+        of the path. A client that reads history also waits for waves and for answers of other brokers, and a distant
+        one for each batch.
         """
         is_reading = any(getattr(action, "since_ms", -1) >= 0 or _is_named(action) for action in self._actions)
         is_reading |= self._electorates is not None and bool(
@@ -282,7 +280,7 @@ class _Draft:
         return min(self._rng.randint(1, 3), brokers - 2) if is_hurt else self._rng.randint(0, 2)
 
     def _fitting_f(self, drawn: int) -> int:
-        """Return the drawn f, or the largest below it that the protocol accepts for this tree."""
+        """Return the drawn f, or the largest smaller one that the protocol accepts for the tree."""
         if self._spec is None:
             return drawn
         return largest_f(self._spec, self._tree, convert_options(self._spec, self._options), drawn)
@@ -336,7 +334,7 @@ class _Draft:
         return client
 
     def _draw_place(self) -> str:
-        """Return a broker for a client; in wide trees often one far from an earlier client, or near it."""
+        """Return a broker for a client. In wide trees it is often far from an earlier client, or next to it."""
         rng, tree = self._rng, self._tree
         if not self._scale.is_wide or not self._clients or rng.random() < 0.5:
             return rng.choice(tree.brokers)
@@ -360,7 +358,9 @@ class _Draft:
         return publisher
 
     def _draw_offer(self) -> tuple[str | None, tuple[int, int]]:
-        """Return what a publisher publishes: a topic, or any, and a range of values."""
+        """Return the topic and the range of values that a publisher publishes. The topic is None if it
+        publishes any.
+        """
         return self._rng.choice([None, None, *_TOPICS]), self._rng.choice(_RANGES[:3])
 
     def _advertise(self, publisher: _Publisher, at_ms: float) -> str:
@@ -370,7 +370,7 @@ class _Draft:
         return name
 
     def _pause_advertising(self, publisher: _Publisher) -> None:
-        """Withdraw the advertisement; often repeat it later and publish at once."""
+        """Withdraw the advertisement of a publisher, and often repeat it later and publish at once."""
         rng = self._rng
         latest = next(action for action in reversed(self._actions) if isinstance(action, AdvertiseAction))
         stop_ms = self._moment((publisher.since_ms + self._end_ms) / 2, self._end_ms)
@@ -421,9 +421,7 @@ class _Draft:
         return _filter_text(topic, self._rng.choice(_RANGES))
 
     def _draw_end(self, client: Client, name: str, text: str) -> None:
-        """End subscriptions that cover much before the run does; some of them start again, at once
-        or later.
-        """
+        """End subscriptions that cover many others before the run ends. Some of them start again, at once or later."""
         rng = self._rng
         if rng.random() > (0.6 if text == "TRUE" or "AND" not in text else 0.3):
             return
@@ -450,8 +448,8 @@ class _Draft:
         return self._draw_attributes(publisher)
 
     def _draw_positions(self) -> None:
-        """Let some subscriptions begin in the past, and some of those end there. It has its own
-        random generator, so that the rest of a run is the same for protocols without history.
+        """Let some subscriptions begin in the past, and some of those end there. A separate random generator keeps the
+        rest of a run the same for protocols without history.
         """
         rng = random.Random(f"{self._seed}/positions")
         ending = {action.subscription for action in self._actions if isinstance(action, UnsubscribeAction)}
@@ -465,7 +463,7 @@ class _Draft:
             self._actions[place] = msgspec.structs.replace(action, since_ms=since_ms, until_ms=until_ms)
 
     def _draw_slow(self) -> dict[str, Any]:
-        """Make some clients slow, with brokers that do not wait long; with its own random generator."""
+        """Make some clients slow, and return options with which brokers do not wait long for them."""
         rng = random.Random(f"{self._seed}/slow")
         if rng.random() < 0.5:
             return {}
@@ -479,7 +477,7 @@ class _Draft:
         return self._known(drawn)
 
     def _draw_return(self) -> dict[str, Any]:
-        """Return how soon clients that had to move go back."""
+        """Return options that say how soon clients that moved return to their brokers."""
         return self._known({"rebalance_ms": random.Random(f"{self._seed}/return").choice(_REBALANCE_MS)})
 
     def _draw_names(self) -> None:
@@ -497,9 +495,7 @@ class _Draft:
             self._actions = draw_single_acks(self._seed, self._actions)
 
     def _draw_far(self) -> None:
-        """Make some clients so distant that they retry before the answer arrives; with its own
-        random generator.
-        """
+        """Make some clients so distant that they retry before the answer arrives."""
         rng = random.Random(f"{self._seed}/far")
         if rng.random() < 0.8:
             return
@@ -519,7 +515,7 @@ class _Draft:
     # ---- numbers and names
 
     def _moment(self, least_ms: float, most_ms: float) -> float:
-        """Return a time between the two, in whole microseconds."""
+        """Return a random time between two times, in whole microseconds."""
         return round(self._rng.uniform(least_ms, max(least_ms, most_ms)), 3)
 
     def _new_name(self, letter: str) -> str:

@@ -1,4 +1,4 @@
-"""The sizes and lengths of random scenarios.
+"""Defines the sizes and lengths of random scenarios.
 
 - **small**: failures among a few brokers, thousands of runs in minutes.
 - **large**: trees of every shape with up to 40 brokers and a diameter of up to 12, and up to 60
@@ -49,29 +49,28 @@ class GeneratorLimits(msgspec.Struct, frozen=True):
     subscribers: tuple[int, int] = (2, 5)
     subscriptions: tuple[int, int] = (8, 20)
     publications: tuple[int, int] = (50, 110)
-    """Scripted publications, in addition to replies."""
+    """The number of scripted publications, in addition to replies."""
     active_ms: tuple[int, int] = (1000, 2500)
     """How long clients are active."""
     settle_ms: float = 4000.0
-    """Time for everything to arrive at the end."""
+    """The time at the end of a run for all events to arrive."""
     f: int | None = None
-    """The number of neighbouring failures to cope with; drawn by default."""
+    """The number of failures of adjacent brokers to tolerate; by default it is drawn."""
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """The differences of one scale."""
+    """How the scenarios of one scale differ from small ones."""
 
     limits: GeneratorLimits = GeneratorLimits()
     faults: tuple[int, int] = (2, 8)
-    """The number of faults, of those that fit the budget."""
+    """The number of faults to draw, of which some may not fit the budget."""
     is_wide: bool = False
-    """Whether trees have every shape, clients are far from and next to each other, and faults
-    follow one another at every distance.
-    """
+    """Whether trees have every shape, clients are far from and next to each other, and faults follow one another at
+    every distance."""
     depth: int = DEPTH
-    """The depth of these trees."""
+    """The maximum depth of these trees."""
     is_rolling: bool = False
-    """Whether every broker first has a temporary fault; clients are active for as long."""
+    """Whether every broker first has a temporary fault. Clients are active for as long as that takes."""
 
 
 SCALES = {
@@ -106,7 +105,7 @@ SHARES = {SMALL: 0.8, LARGE: 0.1, LONG: 0.1}
 
 
 def choose_scale(name: str, seed: int) -> str:
-    """Return the scale of this seed if the name does not determine it."""
+    """Return the scale of a seed, which the seed determines if the scale is `mixed`."""
     if name == MIXED:
         [name] = random.Random(f"{seed}/scale").choices([*SHARES], [*SHARES.values()])
     if name not in SCALES:

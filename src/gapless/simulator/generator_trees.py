@@ -1,5 +1,4 @@
-"""Random trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and mixtures of
-these.
+"""Draws random trees of every shape: chains, stars, combs, spiders, bushes, dumb-bells, and mixtures of these.
 
 A tree grows broker by broker; its shape is the rule that chooses the parent of each. No broker is
 deeper than `depth` (`DEPTH` by default), so no diameter exceeds twice that. Finally names are
@@ -18,7 +17,7 @@ Rule = Callable[["_Growing"], int]
 
 
 class _Growing:
-    """A growing tree."""
+    """A tree that is being drawn."""
 
     def __init__(self, rng: random.Random, depth_max: int) -> None:
         self.rng = rng
@@ -49,7 +48,7 @@ class _Growing:
 
 
 def draw_tree(rng: random.Random, brokers: int, depth: int = DEPTH) -> Overlay:
-    """Return a tree with this number of brokers, b0, b1, b2… at random places."""
+    """Return a random tree with this number of brokers, named b0, b1, b2… in random order."""
     rules = [_chain] if brokers <= 2 * depth + 1 else []
     rules += [_star, _bush, _deep, _regular, _comb, _spider, _dumb_bell, _random, _random]
     chosen = rng.choice(rules)
@@ -74,13 +73,13 @@ def _star(tree: _Growing) -> int:
 
 
 def _random(tree: _Growing) -> int:
-    """Return any broker with room."""
+    """Return any broker that can have another child."""
     free = [number for number in tree.room() if tree.children[number] < tree.degree_max]
     return tree.rng.choice(free)
 
 
 def _bush(tree: _Growing) -> int:
-    """Return a broker near the first one."""
+    """Return a broker near the first one as the next parent."""
     return tree.rng.randrange(min(tree.size, 4))
 
 
@@ -93,7 +92,7 @@ def _regular(tree: _Growing) -> int:
 
 
 def _comb(tree: _Growing) -> int:
-    """Return the next parent: first in a chain, then any broker of that chain."""
+    """Return the next parent: first the end of a chain, then any broker of that chain."""
     return _chain(tree) if tree.size <= tree.spine else tree.rng.randrange(tree.spine)
 
 
@@ -102,5 +101,5 @@ def _spider(tree: _Growing) -> int:
 
 
 def _dumb_bell(tree: _Growing) -> int:
-    """Return the next parent in a chain with clusters at its ends."""
+    """Return the next parent: in a chain, or in a cluster at one of its ends."""
     return _chain(tree) if tree.size <= tree.spine else tree.rng.choice([tree.spine - 1, max(0, tree.spine - 2)])

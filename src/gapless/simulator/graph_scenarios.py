@@ -1,5 +1,4 @@
-"""Random scenarios on graphs with cycles: those of `generator`, on a graph drawn from the same
-seed.
+"""Generates random scenarios on graphs with cycles, from those that `generator` draws for trees.
 
 The actions of clients are drawn as for a tree. Then the tree is replaced by a graph over the same
 brokers: the tree with bypasses, the tree with some more links, a ring, a grid, or a random regular
@@ -38,14 +37,14 @@ from gapless.simulator.scenario import Crash, Fault, Network, Scenario, Subscrib
 __all__ = ["LASTING_KINDS", "choose_graph_scale", "generate_on_graph"]
 
 LASTING_KINDS = frozenset({"crash", IN_FLIGHT, "suspicion"})
-"""Faults that exclude a broker permanently, if the protocol does not let brokers return."""
+"""The faults that exclude a broker permanently, in protocols that do not let brokers return."""
 
 GRIDS = 1 / 6
 """The fraction of grids among the graphs."""
 
 
 def choose_graph_scale(scale: str, seed: int, faults: str) -> str:
-    """Return the scale on graphs for one on trees: half of the mixed seeds are large."""
+    """Return the scale for graphs that corresponds to one for trees. Half of the mixed seeds are large."""
     if scale == LONG:
         raise ScenarioError(
             "scale: in long scenarios every broker crashes and returns, and with this protocol crashed brokers do not "
@@ -66,8 +65,8 @@ def generate_on_graph(
     seed: int, protocol: str, faults: str = "none", options: Mapping[str, Any] | None = None,
     limits: GeneratorLimits | None = None, scale: str = GRAPH,
 ) -> Scenario:  # fmt: skip
-    """Return the scenario of this seed; `faults` is none or crash, and on large graphs also
-    in-flight and suspicion.
+    """Return the random scenario of a seed on a graph. `faults` is none or crash, and on large graphs also in-flight
+    and suspicion.
     """
     kinds = fault_kinds(faults)
     if scale == LARGE_GRAPH:
@@ -93,7 +92,7 @@ def _draw_f(dice: random.Random, limits: GeneratorLimits | None, *, crashes: boo
 def _draw_graph(
     dice: random.Random, network: Network, f: int, *, robust: bool, is_grid: bool
 ) -> tuple[Network, Overlay]:
-    """Return a graph over at least as many brokers, so that clients keep their places."""
+    """Return a graph with at least as many brokers as the tree, so that clients keep their places."""
     tree = from_edges(network.edges or ())
     size = max(len(tree.brokers), f + 3)
     kind = dice.choice(["bypass", "bypass", "ring", "regular", "links"])
@@ -113,7 +112,7 @@ def _draw_graph(
 
 
 def _draw_grid(dice: random.Random, size: int) -> Overlay:
-    """Return a grid of two rows or more, and no fewer columns."""
+    """Return a grid with at least two rows, and at least as many columns."""
     rows = dice.randint(2, max(2, isqrt(size)))
     return grid(rows, max(2, ceil(size / rows)))
 
@@ -124,7 +123,7 @@ def _draw_regular(dice: random.Random, size: int, f: int) -> Overlay:
 
 
 def _draw_links(dice: random.Random, tree: Overlay) -> list[tuple[str, str]]:
-    """Return some links that the tree lacks."""
+    """Return some links that the tree does not have."""
     free = [pair for pair in combinations(tree.brokers, 2) if pair[1] not in tree.neighbours(pair[0])]
     return dice.sample(free, min(len(free), dice.randint(1, 4)))
 
@@ -143,7 +142,7 @@ def _is_weak(overlay: Overlay, a: str, b: str, f: int) -> bool:
 
 
 def _draw_crashes(dice: random.Random, scenario: Scenario, overlay: Overlay) -> tuple[Crash, ...]:
-    """Return crashes, mostly of brokers with clients, mostly while a subscription is in progress."""
+    """Return crashes, mostly of brokers with clients and while a subscription is in progress."""
     network = scenario.network
     budget = FaultBudget(overlay, network.f, 0.0)
     slowest_ms = network.latency.max_ms or 0.0
@@ -198,8 +197,8 @@ class _LastingFaults:
         self._faults: list[Fault] = []
 
     def draw(self) -> tuple[Fault, ...]:
-        """Return faults of up to a third of the brokers, as far as the budget allows, some of them
-        in quick succession.
+        """Return faults of up to a third of the brokers, as far as the budget allows, some of them in quick
+        succession.
         """
         dice = self._dice
         for _ in range(dice.randint(1, len(self._tree.brokers) // 3)):
@@ -228,7 +227,7 @@ class _LastingFaults:
             self._faults.append(Crash(at_ms, broker))
 
     def _draw_suspicion(self, target: str, at_ms: float) -> list[Fault]:
-        """Let one or two neighbours or clients suspect a broker, most of them for a while."""
+        """Let one or two neighbours or clients suspect a broker, most of them temporarily."""
         dice = self._dice
         own = [client.name for client in self._clients if client.broker == target]
         observers = [*self._graph.neighbours(target), *own]

@@ -1,4 +1,5 @@
-"""Shared subscriptions in random scenarios, with their own random generator, so that the rest of a run is unchanged.
+"""Adds shared subscriptions to random scenarios, with a random generator of its own, so that the rest of a run is
+unchanged.
 
 Members come and go. The first one stays, and acknowledges its deliveries: the unfinished work of a group without
 members or acknowledgements is not an error. Some of the others acknowledge by separate actions, or never: their
@@ -16,15 +17,14 @@ WITH_GROUP = 0.15
 WITH_MOVES = 0.2
 """The fraction of runs with durable subscriptions in which some are moved or deleted."""
 WITH_MISFITS = 0.3
-"""The fraction of runs with durable subscriptions in which a client attaches with options that do not fit."""
+"""The fraction of runs with durable subscriptions in which a client attaches with contradicting options."""
 GROUP_MS = 45_000.0
-"""The additional time for a run to settle: until disconnected members have expired, and their
-deliveries are redelivered.
-"""
+"""The additional time for a run to settle, until disconnected members have expired and their deliveries are
+redelivered."""
 
 
 def draw_group(seed: int, clients: list[Client], end_ms: float, filters: list[str]) -> list[Action]:
-    """Return the clients' actions with a group; mostly none."""
+    """Return the actions of clients in a group; mostly none."""
     rng = random.Random(f"{seed}/groups")
     if rng.random() > WITH_GROUP or len(clients) < 2:
         return []
@@ -56,7 +56,8 @@ def _attaching(actions: list[Action]) -> list[SubscribeAction]:
 
 def draw_misfits(seed: int, actions: list[Action], clients: list[Client], end_ms: float) -> list[Action]:
     """Return actions of clients that attach to a durable subscription with another filter, or as a group although no
-    group shares it. They are refused, unless they are the first."""
+    group shares it. They are refused, unless they are the first.
+    """
     rng = random.Random(f"{seed}/misfits")
     attaching = _attaching(actions)
     if not attaching or rng.random() > WITH_MISFITS:

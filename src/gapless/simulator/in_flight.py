@@ -1,4 +1,4 @@
-"""Chooses the broker and the time of a fault so that it hits an operation in progress.
+"""Chooses the broker and the time of a fault so that it affects an operation in progress.
 
 An operation is a call of a client: it travels from the client's broker to brokers of other clients,
 and its answer travels back. A fault hits a broker on that path, between the call and the time at
@@ -35,7 +35,7 @@ _WEIGHTS: dict[type[Action], float] = {
 
 
 def operations_of(actions: Sequence[Action], clients: Sequence[Client]) -> tuple[Operation, ...]:
-    """Return the calls during which a crash can do damage."""
+    """Return the calls that a crash can affect."""
     at = {client.name: client.broker for client in clients}
     return tuple(
         (action.at_ms, at[action.client], _WEIGHTS[type(action)]) for action in actions if type(action) in _WEIGHTS
@@ -45,8 +45,7 @@ def operations_of(actions: Sequence[Action], clients: Sequence[Client]) -> tuple
 def draw_target(
     dice: random.Random, tree: Overlay, operations: Sequence[Operation], places: Sequence[str], hop_ms: float
 ) -> tuple[str, float]:
-    """Return a broker on the path of an operation, and a time by which the operation is not
-    answered yet.
+    """Return a broker on the path of an operation, and a time at which the operation is not answered yet.
 
     `places` are the brokers with clients, `hop_ms` the latency of the slowest link.
     """

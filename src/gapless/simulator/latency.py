@@ -1,4 +1,4 @@
-"""Latencies: every model defines a minimum and a maximum for each tree link.
+"""Latency models: each defines a minimum and a maximum latency for each tree link.
 
 - constant: the same for every link and message;
 - jitter: drawn for every message, uniformly; a message never overtakes an earlier one of the
@@ -24,17 +24,18 @@ __all__ = ["Latency", "LinkTimes"]
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """The latency model of a run, in microseconds."""
+    """The latency model of a run, with times in microseconds."""
 
     least_us: int = 10_000
     most_us: int = 10_000
     per_link: bool = False
-    """Draw once per link; otherwise once per message, if minimum and maximum differ."""
+    """Whether latencies are drawn once per link. Otherwise they are drawn for each message, if minimum and maximum
+    differ."""
     table: dict[tuple[str, str], int] = {}
-    """Fixed latencies of single tree links, under either order of the names."""
+    """The fixed latencies of some tree links, by the two names in either order."""
     client_us: int = 0
     direct: bool = False
-    """Any two brokers have their own link."""
+    """Whether any two brokers have a link of their own."""
 
 
 class LinkTimes:

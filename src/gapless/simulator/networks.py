@@ -1,4 +1,4 @@
-"""Creates the tree or graph of brokers, and the engine's settings, from the network table of a scenario."""
+"""Creates the overlay of brokers and the engine's settings from the `[network]` table of a scenario."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ _BUILD: dict[str, Callable[[Network], Overlay]] = {
 
 
 def microseconds(ms: float) -> int:
-    """Return the nearest whole number of microseconds."""
+    """Return a time in milliseconds as the nearest whole number of microseconds."""
     return round(ms * 1000)
 
 
@@ -59,7 +59,7 @@ def overlay_of(network: Network) -> Overlay:
 
 
 def settings_of(network: Network, run: Run) -> Settings:
-    """Return the engine's settings."""
+    """Return the engine's settings for a scenario's tables."""
     model, disks = network.node_model, network.disks
     return Settings(
         latency=_latency_of(network.latency),

@@ -20,12 +20,12 @@ CAREFUL = -1
 
 
 def deaf(item: Any, now: int) -> Sequence[Effect]:
-    """The step function of an empty slot."""
+    """Ignore an input: the step function of an empty slot."""
     return ()
 
 
 class Slot:
-    """The place of a broker or a client."""
+    """A broker or a client of a run, with its current node if it is running."""
 
     __slots__ = (
         "advertisements", "alive", "broker", "clock", "consume_us", "contacts", "delivered", "incarnation", "is_broker",
@@ -41,7 +41,7 @@ class Slot:
         self.contacts = contacts
         self.latency_us = 0
         self.consume_us = 0
-        """How long the application waits before it takes all deliveries."""
+        """How long the application waits before it takes deliveries."""
         self.delivered = 0
         self.is_consuming = False
         self.alive = False
@@ -56,19 +56,19 @@ class Slot:
         self.subscriptions: dict[str, None] = {}
         self.advertisements: dict[str, None] = {}
         self.clock: NodeClock | None = None
-        """The node's own clock; None for the run's."""
+        """The clock of the node, or None if it uses the run's."""
         self.watch: Callable[[Slot, Any, Sequence[Effect]], None] | None = None
-        """Called with every step of the node."""
+        """Called with every input of the node and its effects."""
 
     def inhabit(self, node: Node) -> None:
-        """Put the node into the slot."""
+        """Put a node into the slot."""
         self.node = node
         self._choose_step()
         self.alive = True
         self.life += 1
 
     def own_clock(self) -> NodeClock:
-        """Give the node its own clock, and return it."""
+        """Give the slot a clock of its own, and return the clock."""
         if self.clock is None:
             self.clock = NodeClock()
             if self.alive:
@@ -93,13 +93,13 @@ class Slot:
         return effects
 
     def silence(self) -> None:
-        """Stop giving inputs to the node, which has crashed or is paused."""
+        """Stop passing inputs to the node, which has crashed or is paused."""
         self.step = deaf
         self.alive = False
         self.life += 1
 
     def forget(self) -> None:
-        """Drop state that only the memory of the node held."""
+        """Drop all state that only the memory of the node contained."""
         self.node = None
         self.timers = {}
         self.overdue = []
@@ -115,7 +115,7 @@ class Link:
         self.sender = sender
         self.receiver = receiver
         self.gate: Any = receiver
-        """The receiver of arriving messages, or the queue in front of it."""
+        """The receiver of arriving messages, or the queue before it."""
         self.base = base
         self.spread = spread
         self.delay = CAREFUL
@@ -124,7 +124,7 @@ class Link:
 
 
 class Timer:
-    """A running timer; it has been replaced if its slot holds another under the same key."""
+    """A running timer. It was replaced if its slot has another one with the same key."""
 
     __slots__ = ("give", "key", "slot")
 

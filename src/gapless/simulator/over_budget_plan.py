@@ -1,4 +1,4 @@
-"""Plans the crash of more than f brokers of one neighbourhood at about the same time.
+"""Plans crashes of more than f brokers of one neighbourhood at about the same time.
 
 It is drawn from its own random generator on top of the other faults, and not bound by a budget. For
 all crashed brokers, or for each, one of these outcomes is drawn:
@@ -44,10 +44,9 @@ class OverBudgetPlan:
         return self._rng.random() < WITH_DISKS
 
     def draw(self, faults: tuple[Fault, ...], *, with_disks: bool) -> tuple[Fault, ...]:
-        """Return the faults, without those that affect the crashed brokers, and the crashes.
+        """Return the faults with the crashes added, and without those that affect the crashed brokers.
 
-        Brokers that do not restart are reported to a running one, so no others stay away
-        permanently.
+        Brokers that do not restart are reported to a running one, so no others wait for them permanently.
         """
         dead = self._draw_group()
         touched = {*dead, *_gone_for_good(faults)}
@@ -57,9 +56,7 @@ class OverBudgetPlan:
         return tuple(sorted([*others, *drawn], key=lambda fault: fault.at_ms))
 
     def _draw_group(self) -> list[str]:
-        """Return more than f adjacent brokers, mostly around one with clients; at least one broker
-        remains.
-        """
+        """Return more than f adjacent brokers, mostly around one with clients. At least one broker is left out."""
         rng, overlay = self._rng, self._overlay
         centre = rng.choice(self._hazards.clients)[1] if rng.random() < 0.8 else rng.choice(overlay.brokers)
         near = [centre, *overlay.within(centre, self._hazards.f + 1)]
@@ -76,7 +73,7 @@ class OverBudgetPlan:
         fate = self._draw_fate(with_disks) if rng.random() < 0.6 else None
         alive = [name for name in self._overlay.brokers if name not in dead]
         fates = {name: fate or self._draw_fate(with_disks) for name in dead}
-        if hurt & set(alive):  # the broker that is notified may be down
+        if hurt & set(alive):  # the notified broker may be down
             fates = {name: "bare" if fate == "never" else fate for name, fate in fates.items()}
         self._leave_contacts(fates)
         rows: list[Fault] = []
@@ -91,8 +88,8 @@ class OverBudgetPlan:
         return rows
 
     def _unreachable(self, receiver: str, fates: dict[str, Fate]) -> list[str]:
-        """Return brokers that an operator has to notify as well: one in each part that is unreachable from the first
-        notified one. Brokers communicate if they are at most f + 1 links apart.
+        """Return further brokers that an operator has to notify: one in each part that is unreachable from the first
+        one. Brokers communicate if they are at most f + 1 links apart.
         """
         left = [name for name in self._overlay.brokers if fates.get(name) != "never"]
         found: list[str] = []
@@ -108,8 +105,8 @@ class OverBudgetPlan:
         return found[1:]
 
     def _leave_contacts(self, fates: dict[str, Fate]) -> None:
-        """Keep a contact for each client: a client knows only the brokers around its own, or around
-        the one that it moved to.
+        """Keep a running contact for each client. A client knows only the brokers around its own, or around the one
+        that it moved to.
         """
         reach = self._hazards.f + 1
         for _, broker in self._hazards.clients:

@@ -1,4 +1,4 @@
-"""Plans cuts of the network, from its own random generator on top of the other faults.
+"""Plans cuts of the network, from a random generator of its own on top of the other faults.
 
 A cut is a set of pairs of brokers that lose their connections at about the same time, in one direction or in both:
 
@@ -22,7 +22,7 @@ __all__ = ["PARTITION", "PartitionPlan"]
 
 PARTITION = "partition"
 LONGEST_MS = 3_000.0
-"""Much longer than any relevant timeout of brokers."""
+"""The maximum duration of a cut, much longer than any timeout of brokers."""
 Pairs = list[tuple[str, str]]
 
 
@@ -36,7 +36,7 @@ class PartitionPlan:
         self._spans: dict[frozenset[str], list[tuple[float, float]]] = {}
 
     def draw(self, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-        """Return the faults, and one to three cuts of the network."""
+        """Return the faults with one to three cuts of the network added."""
         drawn: list[Fault] = []
         self._take_over(faults)
         for _ in range(self._rng.choice([1, 1, 1, 2, 3])):
@@ -44,7 +44,7 @@ class PartitionPlan:
         return tuple(sorted([*faults, *drawn], key=lambda fault: fault.at_ms))
 
     def _take_over(self, faults: tuple[Fault, ...]) -> None:
-        """Take over existing cuts: a pair is cut once at a time."""
+        """Record the cuts among the faults, because a pair can be cut only once at a time."""
         begun: dict[frozenset[str], float] = {}
         for fault in faults:
             if isinstance(fault, Cut):
@@ -86,7 +86,7 @@ class PartitionPlan:
     # ---- shapes
 
     def _draw_pairs(self) -> Pairs:
-        """Return pairs of sender and receiver; the order matters only for a one-way cut."""
+        """Return the pairs to cut. Their order matters only for a one-way cut."""
         rng = self._rng
         shape = rng.choice(["link", "links", "island", "island", "parts", "parts", "three", "pairs", "broker", "pair"])
         brokers = self._overlay.brokers
@@ -105,7 +105,7 @@ class PartitionPlan:
         return pairs
 
     def _draw_sides(self, shape: str) -> dict[str, int]:
-        """Return the side of each broker."""
+        """Return the side on which each broker is."""
         rng, overlay = self._rng, self._overlay
         if shape == "link":
             return self._behind(rng.choice(overlay.edges))
@@ -122,7 +122,7 @@ class PartitionPlan:
         return {name: rng.randrange(1, parts) if rng.random() < share else 0 for name in overlay.brokers}
 
     def _draw_island(self) -> dict[str, int]:
-        """Return more than f adjacent brokers, without leaves of the tree if possible."""
+        """Return sides with more than f adjacent brokers on one of them, without leaves of the tree if possible."""
         rng, overlay = self._rng, self._overlay
         inner = [name for name in overlay.brokers if len(overlay.neighbours(name)) > 1]
         island = [rng.choice(inner)]
@@ -142,7 +142,7 @@ class PartitionPlan:
         return [(a, b) for place, a in enumerate(brokers) for b in brokers[place + 1 :]]
 
     def _client_pairs(self, sides: dict[str, int]) -> Pairs:
-        """Return the pairs of clients and brokers on different sides."""
+        """Return the pairs of clients and brokers that are on different sides."""
         return [
             (client, other)
             for client, broker in self._hazards.clients

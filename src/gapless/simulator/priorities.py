@@ -1,5 +1,5 @@
-"""PCT: schedules by random priorities, with a lower bound on the probability of finding bugs that depend on few
-orderings.
+"""Schedules deliveries by random priorities (PCT), which finds bugs that depend on few orderings with a known
+probability.
 
 Each direction of a connection has a random priority. One message is delivered in each slot of `SLOT_US`: the first of
 the connection with the highest priority that has any. In d - 1 slots, drawn from all slots up to a second after the
@@ -24,11 +24,11 @@ __all__ = ["LATENCY", "PriorityQueue", "chance", "depth_of"]
 LATENCY = "latency"
 SLOT_US = 250
 AFTER_US = 1_000_000
-"""Priorities can change until this long after the last act."""
+"""How long after the last action priorities can change."""
 
 
 def depth_of(schedule: str) -> int:
-    """Return the d of `pct:d`; 0 for schedules by latencies."""
+    """Return the depth D of a schedule `pct:D`, or 0 for schedules by latency."""
     kind, _, depth = schedule.partition(":")
     if schedule == LATENCY:
         return 0
@@ -47,7 +47,9 @@ def _slots(last_act_us: int) -> int:
 
 
 class PriorityQueue(EventQueue):
-    """An event queue that delivers messages by the priorities of their connections, and everything else at its time."""
+    """An event queue that delivers messages by the priorities of their connections, and all other entries at their
+    times.
+    """
 
     __slots__ = ("_changes", "_dice", "_is_due", "_lowest", "_priorities", "_queues")
 
@@ -62,7 +64,7 @@ class PriorityQueue(EventQueue):
 
     @property
     def connections(self) -> int:
-        """Return how many connections there were."""
+        """Return the number of connections on which messages were sent."""
         return len(self._priorities)
 
     def plan(self, last_act_us: int) -> None:
@@ -71,7 +73,7 @@ class PriorityQueue(EventQueue):
         self._changes = sorted((self._dice.randrange(count) * SLOT_US for _ in self._changes), reverse=True)
 
     def put(self, time: int, entry: Entry) -> None:
-        """Queue a message; schedule anything else at its time."""
+        """Queue a message, or schedule another entry at its time."""
         link = entry[2]
         if link is None:
             super().put(time, entry)
@@ -84,7 +86,7 @@ class PriorityQueue(EventQueue):
             self.call(self.now + SLOT_US, self._deliver)
 
     def _deliver(self) -> None:
-        """Deliver the message of one slot."""
+        """Deliver the message of the current slot."""
         self._is_due = False
         if not self._queues:
             return
@@ -106,8 +108,6 @@ class PriorityQueue(EventQueue):
         return max(self._queues, key=self._priorities.__getitem__)
 
     def lose(self, links: dict[Any, int]) -> int:
-        """Remove messages in flight: of each link, all but the given number of first ones. Return how many were
-        removed."""
         under_way = super().in_flight(links)
         lost = super().lose(links)
         for link, spare in links.items():
@@ -121,6 +121,5 @@ class PriorityQueue(EventQueue):
         return lost
 
     def in_flight(self, links: dict[Any, int]) -> dict[Any, int]:
-        """Return how many messages are in flight on each of these links."""
         found = super().in_flight(links)
         return {link: count + len(self._queues.get(link, ())) for link, count in found.items()}

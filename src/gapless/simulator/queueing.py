@@ -1,4 +1,4 @@
-"""The packet-switched delay model: the cost of a message for a broker, and the resulting queues.
+"""Simulates the cost of messages for brokers in a packet-switched network, and the resulting queues.
 
 It follows the evaluation of VCube-PS (paper 002, section IV). A message from one broker to another
 takes processing + waiting + transmission + propagation. A broker has one processor and one
@@ -27,18 +27,18 @@ __all__ = ["BrokerQueues", "QueueLength"]
 
 
 class QueueLength(msgspec.Struct, frozen=True):
-    """The queue length of one broker, over all messages that joined it."""
+    """The queue length of one broker, over all messages that joined the queue."""
 
     peak: int
     mean: float
-    """The mean length that a message found when it joined, itself included."""
+    """The mean length that a message found when it joined, including itself."""
     messages: int
     sent: int
-    """The number of copies to be sent among them."""
+    """The number of copies to be sent among the messages."""
 
 
 class _Queue:
-    """The processor and the transmitter of one broker."""
+    """The queues of one broker, for its processor and its transmitter."""
 
     __slots__ = (
         "peak", "processed", "processing", "processor_free", "sent", "total", "transmission", "transmitter_free",
@@ -55,7 +55,7 @@ class _Queue:
         self.sent = 0
 
     def process(self, now: int) -> int:
-        """Add an arriving message; return when it will have been processed."""
+        """Add an arriving message. Return when it will have been processed."""
         free = self.processor_free
         self.processor_free = free = (free if free > now else now) + self.processing
         if self.processing:
@@ -64,7 +64,7 @@ class _Queue:
         return free
 
     def transmit(self, now: int) -> int:
-        """Add a copy to be sent; return when it will be on the link."""
+        """Add a copy to be sent. Return when it will be on the link."""
         free = self.transmitter_free
         self.transmitter_free = free = (free if free > now else now) + self.transmission
         self.sent += 1
@@ -72,7 +72,7 @@ class _Queue:
         return free
 
     def _measure(self, now: int) -> None:
-        """Compute the number of messages from the backlog of work, the one in service included."""
+        """Record the number of messages, computed from the backlog of work, including the one in service."""
         length = 0
         if self.processor_free > now:
             length = -((now - self.processor_free) // self.processing)
@@ -83,13 +83,13 @@ class _Queue:
         self.total += length
 
     def length(self) -> QueueLength:
-        """Return the queue length over the whole run."""
+        """Return the statistics of the queue length over the whole run."""
         joined = self.processed + self.sent
         return QueueLength(self.peak, self.total / joined if joined else 0.0, joined, self.sent)
 
 
 class Gate:
-    """The queue in front of a broker at the end of one link: messages wait here for the processor."""
+    """The queue for the processor of a broker, at the end of one link."""
 
     __slots__ = ("_event_queue", "_free", "_last", "_link", "_queue")
 
@@ -101,7 +101,7 @@ class Gate:
         self._last = 0
 
     def step(self, item: Any, now: int) -> Sequence[Effect]:
-        """Queue the message for the processor; the broker takes its step afterwards."""
+        """Queue the message for the processor. The broker processes it later."""
         if self._free and type(item.message).__name__ in self._free:
             done = max(now, self._last)
         else:
@@ -111,7 +111,7 @@ class Gate:
 
 
 class BrokerQueues:
-    """The queues of all brokers."""
+    """The queues of all brokers in a run."""
 
     def __init__(self, model: NodeModel, brokers: Iterable[Slot], event_queue: EventQueue) -> None:
         self._event_queue = event_queue
@@ -119,7 +119,7 @@ class BrokerQueues:
         self._queues = {slot.name: _Queue(model) for slot in brokers}
 
     def gate(self, link: Link) -> Gate:
-        """Return the queue for messages of this link."""
+        """Return the queue for the messages of this link."""
         return Gate(link, self._queues[link.receiver.name], self._event_queue, self._free)
 
     def transmit(self, sender: Slot, message: Any, now: int) -> int:
@@ -129,10 +129,10 @@ class BrokerQueues:
         return self._queues[sender.name].transmit(now)
 
     def clear(self, slot: Slot) -> None:
-        """Clear the queues of a crashed broker."""
+        """Remove all messages from the queues of a crashed broker."""
         queue = self._queues[slot.name]
         queue.processor_free = queue.transmitter_free = 0
 
     def lengths(self) -> dict[str, QueueLength]:
-        """Return the queue lengths by broker, over the whole run."""
+        """Return the queue length of each broker, over the whole run."""
         return {name: queue.length() for name, queue in self._queues.items()}

@@ -32,14 +32,14 @@ __all__ = ["MessageLog", "Recording"]
 
 
 class Recording:
-    """Records the acts of clients."""
+    """Records the actions of clients in a run."""
 
     def __init__(self, recorder: Recorder, protocol: ProtocolSpec) -> None:
         self._recorder = recorder
         self._protocol = protocol
 
     def handlers(self) -> dict[type, Callable[[Slot, Any, int], None]]:
-        """Return the handlers of effects that belong into the trace."""
+        """Return handlers that record effects, by type."""
         return {
             Published: self._published,
             Deliver: self._delivered,
@@ -116,7 +116,7 @@ class Recording:
 
 
 class MessageRecord:
-    """One message; it replaces the receiver to record the arrival, and passes the message on."""
+    """The record of one message. It replaces the receiver to record the arrival, and then passes the message on."""
 
     __slots__ = ("arrived", "give", "link", "message", "sent", "size")
 
@@ -129,7 +129,7 @@ class MessageRecord:
         self.give = give
 
     def step(self, item: Received, now: int) -> Sequence[Effect]:
-        """Record the arrival of the message."""
+        """Record the arrival of the message, and pass it on."""
         self.arrived = now
         if self.link.gate is self.link.receiver:
             self.give(self.link.receiver, item)
@@ -139,14 +139,14 @@ class MessageRecord:
 
 
 class MessageLog:
-    """Every message of a run, in the order sent."""
+    """The log of all messages in a run, in the order in which they were sent."""
 
     def __init__(self, give: Callable[[Slot, Any], None]) -> None:
         self._records: list[MessageRecord] = []
         self._give = give
 
     def add(self, link: Link, message: Any, now: int) -> MessageRecord:
-        """Enter a message; the returned record must receive its arrival."""
+        """Add a message. The returned record must receive its arrival."""
         record = MessageRecord(link, message, now, self._give)
         self._records.append(record)
         return record

@@ -1,4 +1,4 @@
-"""Relinking: replaces one link of the tree by another, so that the result is a tree again.
+"""Replaces one link of the tree by another, so that the result is a tree again.
 
 Without the old link the tree has two parts; the new one must join them. As soon as the old link is
 removed, the tree counts as the one with the new link: a starting broker is given this tree, and
@@ -17,14 +17,14 @@ __all__ = ["ChangingTree", "misfits"]
 
 
 class ChangingTree:
-    """The tree of a run with replaced links."""
+    """The tree of a run in which links are replaced."""
 
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
         self._coming: dict[frozenset[str], None] = {}
 
     def take_away(self, old: tuple[str, str], new: tuple[str, str]) -> None:
-        """Remove the old link, to be replaced; raise an `OverlayError` if that is impossible."""
+        """Remove a link that is to be replaced. Raise an `OverlayError` if that is impossible."""
         gone, wanted = "–".join(old), "–".join(new)
         if frozenset(old) in self._coming:
             raise OverlayError(f"{gone} cannot go: it has not come yet")
@@ -40,14 +40,12 @@ class ChangingTree:
         self._coming[frozenset(new)] = None
 
     def bring(self, new: tuple[str, str]) -> None:
-        """Add the new link."""
+        """Add the new link, after the old one was removed."""
         del self._coming[frozenset(new)]
 
 
 def misfits(overlay: Overlay, faults: Iterable[Fault]) -> dict[int, str]:
-    """Return the impossible relinks, by their index among the faults, with a sentence; the others
-    are applied.
-    """
+    """Return an explanation for each impossible relink, by its index among the faults."""
     tree = ChangingTree(overlay)
     found: dict[int, str] = {}
     relinks = [(number, fault) for number, fault in enumerate(faults) if isinstance(fault, Relink)]

@@ -1,4 +1,4 @@
-"""Clients that answer events, which creates causal chains across publishers.
+"""Simulates clients that answer events, which creates causal chains across publishers.
 
 A rule says: when this client receives an event (for this subscription), it publishes an event with
 these attributes, with some probability, at most a number of times, at once or after a delay; it can
@@ -19,17 +19,17 @@ __all__ = ["Replies", "ReplyRule", "filled"]
 
 
 class ReplyRule(msgspec.Struct, frozen=True):
-    """When a client answers, and with what."""
+    """A rule that says which events a client answers, and with which events."""
 
     client: str
     attributes: Attributes
     subscription: str | None = None
-    """Answer deliveries for this subscription; None for any."""
+    """The subscription whose deliveries are answered; None for all."""
     probability: float = 1.0
     at_most: int = 10
     delay_us: int = 0
     after: int = 0
-    """The number of first deliveries without an answer."""
+    """The number of first deliveries that are not answered."""
 
 
 class _Rule:
@@ -43,7 +43,7 @@ class _Rule:
 
 
 class Replies:
-    """All rules of a run, by client."""
+    """The rules of all clients in a run."""
 
     def __init__(self, seed: int, publish_later: Callable[[str, Publish, int], None]) -> None:
         self._seed = seed
@@ -57,7 +57,7 @@ class Replies:
         rules.append(_Rule(rule, random.Random(purpose)))
 
     def delivered(self, client: str, delivery: Deliver) -> None:
-        """Answer a delivery if a rule says so."""
+        """Answer a delivery if a rule applies to it."""
         for state in self._rules.get(client, ()):
             rule = state.rule
             if rule.subscription is not None and rule.subscription != delivery.subscription:
@@ -70,7 +70,7 @@ class Replies:
 
 
 def filled(attributes: Attributes, delivery: Deliver) -> Attributes:
-    """Return the attributes with every `"$name"` replaced."""
+    """Return the attributes with every `"$name"` replaced by the attribute of the delivered event."""
     filled: Attributes = {}
     for name, value in attributes.items():
         if isinstance(value, str) and value.startswith("$"):

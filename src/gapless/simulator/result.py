@@ -1,4 +1,4 @@
-"""The result of a run."""
+"""The results of a simulated run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,7 +11,7 @@ __all__ = ["LostPublications", "Refusal", "Result", "SizeSummary", "StateSizes"]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A client's call that the protocol rejected."""
+    """A client's call that the protocol refused."""
 
     time_us: int
     client: str
@@ -20,7 +20,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class LostPublications(msgspec.Struct, frozen=True):
-    """Numbers of a client's publications that were reported to it as lost, and when."""
+    """Ranges of a client's publications that were reported to the client as lost, with the time."""
 
     publisher: str
     first: int
@@ -29,7 +29,7 @@ class LostPublications(msgspec.Struct, frozen=True):
 
 
 class SizeSummary(msgspec.Struct, frozen=True):
-    """Statistics of one kind of state over brokers."""
+    """Statistics of the amount of one kind of state over all brokers."""
 
     max: int
     mean: float
@@ -39,38 +39,38 @@ class Result(msgspec.Struct, frozen=True):
     """The result of one run."""
 
     trace: Trace | None
-    """None if the run had no recorder."""
+    """The trace of the run, or None without a recorder."""
     quiesced: bool
-    """All scripted actions and faults are over, and the network had time to settle."""
+    """Whether all scripted actions and faults are over, and the network had time to settle."""
     message_counts: dict[str, int]
-    """Messages sent, by the name of their type, sorted."""
+    """The number of messages sent, by the name of their type."""
     messages_lost: int
     steps: int
-    """Inputs given to nodes, and actions of the script."""
+    """The number of inputs passed to nodes, and of actions in the script."""
     time_us: int
-    """The virtual time at the end."""
+    """The virtual time at the end of the run."""
     state_sizes: dict[str, SizeSummary]
-    """By kind, over all brokers and samples."""
+    """For each kind of state, statistics over all brokers and samples."""
     state_sizes_by_broker: dict[str, dict[str, int]]
-    """By broker and kind, the largest over all samples."""
+    """For each broker and kind of state, the largest of all samples."""
     queues: dict[str, QueueLength]
-    """By broker; empty without a node model."""
+    """The queue length of each broker; empty without a node model."""
     refusals: tuple[Refusal, ...]
     lost_publications: tuple[LostPublications, ...] = ()
-    """Confirmed publications that were reported to publishers as lost."""
+    """The confirmed publications that were reported to publishers as lost."""
     lost_deliveries: int = 0
     """The number of losses reported to subscriptions, except events that were too old to be kept."""
     confirmations: Mapping[str, Sequence[tuple[int, int]]] = {}
-    """By publisher: when it was notified, in microseconds, that everything up to a number is confirmed."""
+    """For each publisher, the times in microseconds at which it learned that everything up to a number is confirmed."""
 
     @property
     def messages(self) -> int:
-        """Return the number of messages of all kinds."""
+        """Return the total number of messages."""
         return sum(self.message_counts.values())
 
 
 class StateSizes:
-    """Samples of the state of each broker."""
+    """Samples of the amount of state that each broker keeps."""
 
     def __init__(self) -> None:
         self._largest: dict[str, dict[str, int]] = {}
@@ -78,7 +78,7 @@ class StateSizes:
         self._samples: dict[str, int] = {}
 
     def sample(self, sizes: Iterable[tuple[str, Mapping[str, int]]]) -> None:
-        """Sample every running broker."""
+        """Add a sample of every running broker."""
         for name, by_kind in sizes:
             largest = self._largest.setdefault(name, {})
             for kind, size in by_kind.items():
@@ -87,11 +87,11 @@ class StateSizes:
                 self._samples[kind] = self._samples.get(kind, 0) + 1
 
     def by_broker(self) -> dict[str, dict[str, int]]:
-        """Return the largest sample of each broker and kind."""
+        """Return the largest sample for each broker and kind."""
         return self._largest
 
     def summary(self) -> dict[str, SizeSummary]:
-        """Return the statistics over all brokers."""
+        """Return the statistics over all brokers and samples."""
         return {
             kind: SizeSummary(
                 max(largest.get(kind, 0) for largest in self._largest.values()), total / self._samples[kind]

@@ -1,5 +1,4 @@
-"""Plans a fault for every broker in turn: a restart, a cut or a suspicion, as soon as the budget
-has room, or later.
+"""Plans a fault for every broker in turn: a restart, a cut or a suspicion, at the first time that the budget allows.
 
 The order goes from one end of the tree to the other, from its middle outwards or inwards, or is
 random. Absences are like those of any crash, but all of them end: mostly without memory, as in a
@@ -13,19 +12,19 @@ from gapless.simulator.fault_plan import FaultPlan
 __all__ = ["RollingPlan"]
 
 TRIES = 200
-"""How often a fault that does not fit is tried again later."""
+"""How often a fault that does not fit the budget is tried again at a later time."""
 FOREMOST = 0.8
-"""The fraction of crashes if there are other kinds, too."""
+"""The fraction of crashes if other kinds of faults are included."""
 
 
 class RollingPlan(FaultPlan):
-    """One fault for each broker, one after the other."""
+    """Plans one fault for each broker, one after the other."""
 
     end_ms = 0.0
-    """When all of them are over."""
+    """The time at which all planned faults are over."""
 
     def roll(self, kinds: tuple[str, ...]) -> None:
-        """Plan one or two rounds, to be taken over by a later plan."""
+        """Plan one or two faults for every broker, as a basis for a later plan."""
         faults: dict[str, Callable[[str, float], bool]] = {
             "crash": self._leave, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation,
@@ -40,7 +39,7 @@ class RollingPlan(FaultPlan):
         self.end_ms = max((fault.at_ms for fault in self._faults), default=0.0)
 
     def _place(self, fault: Callable[[str, float], bool], broker: str, at_ms: float) -> float:
-        """Place the fault as soon as it fits; return when it begins."""
+        """Place the fault at the first time that the budget allows. Return when it begins."""
         for _ in range(TRIES):
             if fault(broker, self._rounded(at_ms)):
                 break
@@ -48,9 +47,7 @@ class RollingPlan(FaultPlan):
         return at_ms
 
     def _draw_order(self) -> list[str]:
-        """Return all brokers: outwards from the middle, inwards, from one end to the other, or in
-        random order.
-        """
+        """Return all brokers in a random kind of order: outwards, inwards, from end to end, or shuffled."""
         rng, overlay = self._rng, self._overlay
         order = sorted(overlay.brokers, key=overlay.rank.__getitem__)
         chance = rng.random()

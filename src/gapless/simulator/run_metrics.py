@@ -1,4 +1,4 @@
-"""Metrics of a run, computed from its trace, so that they mean the same for every protocol.
+"""Computes metrics of a run from its trace, so that they mean the same for every protocol.
 
 - *subscribing*: from the call until the subscription is active;
 - *delivering*: from the publication to each delivery of it;
@@ -23,7 +23,7 @@ __all__ = ["Figures", "Times", "metrics_of_run"]
 
 
 class Times(msgspec.Struct, frozen=True):
-    """Statistics of a duration over all its occurrences; None without any."""
+    """Statistics of a duration. The values are None if it never occurred."""
 
     count: int
     mean_ms: float | None
@@ -47,18 +47,18 @@ class Figures(msgspec.Struct, frozen=True):
 
     subscribing: Times
     never_active: int
-    """Subscriptions that were requested, and neither became active nor ended."""
+    """The number of requested subscriptions that neither became active nor ended."""
     delivering: Times
     due: int
-    """Events due to active subscriptions."""
+    """The number of events that were due to active subscriptions."""
     lost: int
-    """Due events that never arrived."""
+    """The number of due events that were never delivered."""
     messages: int
     bytes: int
     state_mean: float
-    """The most that a broker kept, averaged over all brokers."""
+    """The largest amount of state that a broker kept, averaged over all brokers."""
     state_most: int
-    """The most that any broker kept."""
+    """The largest amount of state that any broker kept."""
     refused_calls: int
 
 

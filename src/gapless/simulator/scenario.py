@@ -1,4 +1,5 @@
-"""A scenario: a network, a protocol, clients with their actions, and faults. This is the reference of the file format.
+"""Defines scenarios: a network, a protocol, clients with their actions, and faults. This is the reference of the file
+format.
 
 A scenario is a TOML file. All times are milliseconds from the start (fractions allowed). A small one:
 
@@ -161,7 +162,7 @@ __all__ = [
 
 
 class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The latencies of messages."""
+    """The table `[network.latency]`: the latencies of messages."""
 
     model: Literal["constant", "jitter", "per-link"] = "constant"
     ms: float | None = None
@@ -173,14 +174,14 @@ class LatencySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Delay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A delay drawn between two bounds."""
+    """A delay that is drawn between two bounds."""
 
     min_ms: float
     max_ms: float
 
 
 class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The cost of a message for a broker."""
+    """The table `[network.node_model]`: the cost of messages for brokers."""
 
     processing_ms: float
     transmission_ms: float
@@ -188,7 +189,7 @@ class NodeModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tree or graph, and its links."""
+    """The table `[network]`: the tree or graph, and its links."""
 
     shape: Literal["binary", "kary", "chain", "star", "random", "edges", "ring", "grid", "regular"]
     brokers: int | None = None
@@ -212,14 +213,14 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A protocol with its options."""
+    """The table `[protocol]`: a protocol with its options."""
 
     name: str
     options: dict[str, Any] = {}
 
 
 class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A client and its broker."""
+    """An entry of `[[clients]]`: a client and its broker."""
 
     name: str
     broker: str
@@ -234,15 +235,16 @@ class _Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 class SubscribeAction(_Action, frozen=True, tag="subscribe"):
-    """Subscribe with a filter."""
+    """An action that subscribes with a filter."""
 
     subscription: str
     filter: str
     ready: Ready = "whole"
     since_ms: float = -1.0
-    """Include everything since then; 0 is all of history. Below 0: nothing from before."""
+    """The time from which events are included: 0 is all of history, and below 0 nothing from before the call."""
     until_ms: float = 0.0
-    """With `since_ms`: the end. Below 0: everything that was confirmed at the start. 0: it does not end."""
+    """The end of a subscription with `since_ms`. Below 0 it ends with the last event that was confirmed at its start; 0
+    means no end."""
     name: str = ""
     """The name of a durable subscription, which continues after the acknowledged events."""
     ack: AckMode = "auto"
@@ -250,67 +252,70 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     group: bool = False
     """Whether a group shares it: each event is delivered to one of its members."""
     redeliver_s: float = 30.0
-    """In a group: an event that is not acknowledged within this time is redelivered to another member."""
+    """In a group, the time after which an unacknowledged event is redelivered to another member."""
     max_deliveries: int = 0
-    """With a name: an event that was delivered so often without an acknowledgement becomes a dead letter. 0: never."""
+    """For a durable subscription, the number of unacknowledged deliveries after which an event becomes a dead letter. 0
+    means never."""
 
 
 class AckAction(_Action, frozen=True, tag="ack"):
-    """Acknowledge all deliveries of a durable subscription."""
+    """An action that acknowledges all deliveries of a durable subscription."""
 
     subscription: str
 
 
 class AckEachAction(_Action, frozen=True, tag="ack_each"):
-    """Acknowledge the last delivery of a durable subscription, and none before it."""
+    """An action that acknowledges only the last delivery of a durable subscription."""
 
     subscription: str
 
 
 class NackAction(_Action, frozen=True, tag="nack"):
-    """Return the last delivery of a durable subscription with `nack`."""
+    """An action that returns the last delivery of a durable subscription with `nack`."""
 
     subscription: str
     delay_ms: float = 0.0
 
 
 class InProgressAction(_Action, frozen=True, tag="in_progress"):
-    """Extend the time for the last delivery of a durable subscription."""
+    """An action that extends the redelivery timeout of the last delivery of a durable subscription."""
 
     subscription: str
 
 
 class MoveAction(_Action, frozen=True, tag="move"):
-    """Move a durable subscription to another position, whether a client is attached or not, or delete it."""
+    """An action that moves a durable subscription to another position, or deletes it, whether a client is attached or
+    not.
+    """
 
     name: str
     filter: str
-    """The filter of the durable subscription: the call is refused if it differs."""
+    """The filter of the durable subscription. The call is refused if it differs."""
     to: Literal["earliest", "nowhere"]
-    """The position; `nowhere` deletes it."""
+    """The new position; `nowhere` deletes the subscription."""
 
 
 class UnsubscribeAction(_Action, frozen=True, tag="unsubscribe"):
-    """End a subscription."""
+    """An action that ends a subscription."""
 
     subscription: str
 
 
 class AdvertiseAction(_Action, frozen=True, tag="advertise"):
-    """Announce future publications."""
+    """An action that announces future publications."""
 
     advertisement: str
     filter: str
 
 
 class UnadvertiseAction(_Action, frozen=True, tag="unadvertise"):
-    """Withdraw an advertisement."""
+    """An action that withdraws an advertisement."""
 
     advertisement: str
 
 
 class PublishAction(_Action, frozen=True, tag="publish"):
-    """Publish once, or `count` times."""
+    """An action that publishes once, or `count` times."""
 
     attributes: Attributes
     count: int = 1
@@ -318,7 +323,7 @@ class PublishAction(_Action, frozen=True, tag="publish"):
 
 
 class LeaveAction(_Action, frozen=True, tag="leave"):
-    """End all subscriptions and advertisements."""
+    """An action that ends all subscriptions and advertisements of the client."""
 
 
 Action: TypeAlias = (
@@ -328,7 +333,7 @@ Action: TypeAlias = (
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule by which a client answers."""
+    """An entry of `[[replies]]`: a rule by which a client answers events."""
 
     client: str
     attributes: Attributes
@@ -344,36 +349,36 @@ class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Crash(_Fault, frozen=True, tag="crash"):
-    """A broker crashes."""
+    """A fault in which a broker crashes."""
 
     broker: str
 
 
 class Restart(_Fault, frozen=True, tag="restart"):
-    """A broker restarts."""
+    """The restart of a crashed or paused broker."""
 
     broker: str
     memory: bool = False
     disk: Literal["kept", "old", "lost", "damaged"] = "kept"
-    """The state of its disk, if it has one."""
+    """The state of the broker's disk, if it has one."""
 
 
 class Cut(_Fault, frozen=True, tag="cut"):
-    """Two nodes are disconnected."""
+    """A fault that disconnects two nodes."""
 
     between: tuple[str, str]
     one_way: bool = False
-    """The second no longer receives from the first, but the first receives from the second."""
+    """Whether only messages from the first node to the second are lost."""
 
 
 class Heal(_Fault, frozen=True, tag="heal"):
-    """Two nodes are connected again."""
+    """The end of a cut."""
 
     between: tuple[str, str]
 
 
 class Suspect(_Fault, frozen=True, tag="suspect"):
-    """A false suspicion."""
+    """A false suspicion of one node by another."""
 
     observer: str
     target: str
@@ -387,7 +392,7 @@ class Trust(_Fault, frozen=True, tag="trust"):
 
 
 class Relink(_Fault, frozen=True, tag="relink"):
-    """One link of the tree is replaced by another."""
+    """The replacement of one link of the tree by another."""
 
     old: tuple[str, str]
     new: tuple[str, str]
@@ -396,35 +401,35 @@ class Relink(_Fault, frozen=True, tag="relink"):
 
 
 class Forget(_Fault, frozen=True, tag="forget"):
-    """An operator declares to one broker that another will not return."""
+    """An operator's message to one broker that another will not return."""
 
     broker: str
     told: str
-    """The broker that receives the call."""
+    """The broker that receives the message."""
 
 
 class DeleteEvents(_Fault, frozen=True, tag="delete"):
-    """An operator has the events of a publisher deleted from history."""
+    """An operator's message to one broker to delete the events of a publisher from history."""
 
     publisher: str
     told: str
-    """The broker that receives the call."""
+    """The broker that receives the message."""
 
 
 class SetClock(_Fault, frozen=True, tag="clock"):
-    """The clock of a broker changes."""
+    """A change of a broker's clock."""
 
     broker: str
     ahead_ms: float = 0.0
     drift: float = 0.0
-    """The drift, as a fraction of elapsed time."""
+    """The drift of the clock, as a fraction of elapsed time."""
 
 
 Fault: TypeAlias = Crash | Restart | Cut | Heal | Suspect | Trust | Relink | Forget | DeleteEvents | SetClock
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of the run."""
+    """The table `[run]`: the settings of the run."""
 
     seed: int = 0
     settle_ms: float = 2000.0
@@ -432,22 +437,20 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sample_ms: float = 0.0
     max_steps: int = 20_000_000
     schedule: str = "latency"
-    """The order of deliveries: by latencies, or by priorities of connections with D - 1 changes (`pct:D`)."""
+    """The order of deliveries: by latency, or by priorities of connections that change D - 1 times (`pct:D`)."""
     may_lose: bool = False
-    """Whether more may fail than the protocol tolerates, so that confirmed events may be lost, and
-    reported.
-    """
+    """Whether more brokers may fail than the protocol tolerates, so that confirmed events may be lost and reported."""
 
 
 class Explore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the scenario is explored (`gapless sim explore`)."""
+    """The table `[explore]`: how `gapless sim explore` explores the scenario."""
 
     from_ms: float = 0.0
-    """Earlier actions happen first, in the order of their times; the rest in any order."""
+    """The time before which actions happen in their order; later actions happen in any order."""
     delays: int = 1
     ticks: int = 2
     schedule: tuple[str, ...] = ()
-    """One schedule, which is repeated instead."""
+    """A schedule to be repeated instead of an exploration."""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -465,5 +468,5 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: tuple[Fault, ...] = ()
 
     def to_toml(self) -> str:
-        """Return the text of a scenario file."""
+        """Return the scenario as the text of a file."""
         return toml_text(self)

@@ -1,4 +1,4 @@
-"""Validates scenarios: every mistake has its own sentence that begins with the place in the file.
+"""Validates scenarios. Each error message begins with the place in the file.
 
 There are three passes: the network, the names, and the order of events in time. The order is
 checked by replaying actions and faults, sorted by time (and by their order in the file), without
@@ -44,9 +44,7 @@ __all__ = ["check_scenario"]
 
 
 def check_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None) -> None:
-    """Raise a `ScenarioError` if the scenario cannot be run. A protocol given here replaces the one
-    it names.
-    """
+    """Raise a `ScenarioError` if the scenario cannot be run. A given `protocol` replaces the scenario's own."""
     overlay = _checked_overlay(scenario.network)
     _check_links(scenario.network, overlay, _coming_links(scenario))
     _check_protocol(scenario, protocol, overlay)
@@ -137,7 +135,7 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
 
 
 class _Names:
-    """The brokers and clients of the scenario."""
+    """The names of brokers and clients in the scenario."""
 
     def __init__(self, scenario: Scenario, overlay: Overlay) -> None:
         self.overlay = overlay
@@ -226,7 +224,7 @@ def _check_actions(scenario: Scenario, names: _Names) -> None:
 
 
 class _Calls:
-    """Replays calls: tracks what is opened, and by whom, before it is closed."""
+    """Replays the calls of clients: records what is opened, and by whom, before it is closed."""
 
     def __init__(self) -> None:
         self._declared: dict[tuple[str, str], tuple[str, float]] = {}
@@ -234,7 +232,7 @@ class _Calls:
         self._left: dict[str, float] = {}
 
     def declare(self, place: str, action: Any) -> None:
-        """Record who opens something, and when; names are used once."""
+        """Record which client opens a subscription or advertisement, and when. A name can be used once."""
         for kind, struct in (("subscription", SubscribeAction), ("advertisement", AdvertiseAction)):
             if isinstance(action, struct):
                 name = getattr(action, kind)
@@ -243,7 +241,7 @@ class _Calls:
                 self._declared[kind, name] = (action.client, action.at_ms)
 
     def play(self, place: str, action: Any) -> None:
-        """Process the next action in time."""
+        """Replay the next action."""
         if action.client in self._left:
             acts = f"{action.client!r} acts at {action.at_ms:g} ms"
             raise ScenarioError(f"{place}.at_ms: {acts}, but left at {self._left[action.client]:g} ms")
@@ -341,7 +339,7 @@ def _check_relinks(scenario: Scenario, overlay: Overlay) -> None:
 
 
 def _is_dead(scenario: Scenario, broker: str, moment_ms: float) -> bool:
-    """Return whether the broker is down at this time, edges included."""
+    """Return whether the broker is down at this time, including the times of its crash and its restart."""
     own = [fault for fault in scenario.faults if isinstance(fault, Crash | Restart) and fault.broker == broker]
     changes = sorted(own, key=lambda fault: fault.at_ms)
     before = [fault for fault in changes if fault.at_ms <= moment_ms]

@@ -40,7 +40,7 @@ _TAGGED_ROWS = {"actions": ("do", _by_tag(parts.Action)), "faults": ("kind", _by
 
 
 def load_scenario(path: str | Path, *, protocol: ProtocolSpec | None = None) -> Scenario:
-    """Return the validated scenario in this file. A protocol given here replaces the one that it names."""
+    """Read a scenario file, and return its validated contents. A given `protocol` replaces the scenario's own."""
     try:
         return parse_scenario(read_text(path, ScenarioError), protocol=protocol)
     except ScenarioError as error:
@@ -48,7 +48,7 @@ def load_scenario(path: str | Path, *, protocol: ProtocolSpec | None = None) -> 
 
 
 def parse_scenario(text: str, *, protocol: ProtocolSpec | None = None) -> Scenario:
-    """Return the validated scenario in this text."""
+    """Parse the text of a scenario file, and return its validated contents."""
     document = parse_toml(text, ScenarioError)
     for place, table, struct, tag in _tables_of(document):
         check_keys(place, table, [*((tag,) if tag else ()), *struct.__struct_encode_fields__], ScenarioError)
@@ -61,7 +61,7 @@ _Found: TypeAlias = tuple[str, Mapping[str, Any], type[msgspec.Struct], str | No
 
 
 def _tables_of(document: Mapping[str, Any]) -> Iterator[_Found]:
-    """Yield each table of the file with its place, its struct, and the key that chose the struct."""
+    """Yield each table of the file with its place, its struct, and the key that selected the struct."""
     for place, struct in _TABLES.items():
         table: Any = document
         for key in place.split(".") if place else ():

@@ -15,7 +15,7 @@ __all__ = ["check_names"]
 
 
 def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
-    """Raise a `ScenarioError` if they are invalid."""
+    """Raise a `ScenarioError` if the scenario's durable subscriptions are invalid."""
     manual = {}
     for number, action in enumerate(scenario.actions):
         place = f"actions[{number}]"

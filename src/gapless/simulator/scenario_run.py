@@ -1,4 +1,4 @@
-"""Runs a scenario: translates it into calls of the engine.
+"""Runs scenarios: translates them into calls of the engine.
 
 Actions and faults are scheduled in the order of the file; those of the same time happen in that
 order, actions before faults.
@@ -43,7 +43,7 @@ def run_scenario(
     protocol: ProtocolSpec | None = None,
     check_invariants: bool = False,
 ) -> Result:
-    """Run it once. A seed or protocol given here replaces the scenario's own."""
+    """Run the scenario once. A given seed or protocol replaces the scenario's own."""
     spec = protocol or find_protocol(scenario.protocol.name)
     seed = scenario.run.seed if seed is None else seed
     options = msgspec.json.encode(convert_options(spec, scenario.protocol.options)).decode()
@@ -72,7 +72,7 @@ def prepare(
 
 
 def run_prepared(scenario: Scenario, simulation: Simulation) -> Result:
-    """Run the simulation as long as the scenario says."""
+    """Run the simulation until the end that the scenario defines."""
     until = None if scenario.run.until_ms is None else microseconds(scenario.run.until_ms)
     return simulation.run(until=until, settle=microseconds(scenario.run.settle_ms))
 

@@ -1,5 +1,4 @@
-"""Searches for a violation: tries one seed after another on all cores, and shrinks the first
-failure.
+"""Searches for a violation: tries one seed after another on all cores, and shrinks the first failing scenario.
 
 Seeds are distributed in small chunks and their outcomes processed in order, so the reported seed is
 the lowest that fails, whatever the number of processes. A run with the verdict `unknown` is counted
@@ -41,12 +40,10 @@ from gapless.simulator.trial import Outcome, is_invariant, try_scenario
 __all__ = ["Finding", "Progress", "SearchReport", "search"]
 
 _CHUNK = 8
-"""Seeds in one chunk: few, so that a failure is reported soon."""
+"""The number of seeds in one chunk: few, so that a failure is reported soon."""
 
 _COLLECT_EVERY = 32
-"""Runs between explicit garbage collections of nodes, which contain cycles; automatic collection is
-reduced.
-"""
+"""The number of runs between garbage collections of nodes, which contain cycles. Automatic collection is reduced."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -54,19 +51,19 @@ class Progress(msgspec.Struct, frozen=True):
 
     phase: Literal["search", "shrink"]
     runs: int
-    """Completed runs."""
+    """The number of completed runs."""
     of: int
     unknown: int
     rows: int = 0
-    """The rows that remain of the failing scenario: clients, actions, replies and faults."""
+    """The number of rows that remain of the failing scenario: clients, actions, replies and faults."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A violation."""
+    """A violation, with the scenario that shows it."""
 
     seed: int
     symptom: str
-    """The kind of anomaly, `exception …`, `runaway` or `bad trace`."""
+    """The symptom: the kind of anomaly, `exception …`, `runaway` or `bad trace`."""
     outcome: Outcome
     """The outcome of the minimal scenario: its verdict, or the traceback of the node that failed."""
     scenario: Scenario
@@ -74,11 +71,11 @@ class Finding(msgspec.Struct, frozen=True):
     minimal: Scenario
     """The smallest scenario found with the same symptom."""
     repeat: str
-    """The command that repeats it."""
+    """The command that reproduces the violation."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return the verdict on the minimal scenario; None if it failed."""
+        """Return the verdict on the minimal scenario, or None if its run failed."""
         return self.outcome.verdict
 
 
@@ -89,7 +86,7 @@ class SearchReport(msgspec.Struct, frozen=True):
     faults: str
     first_seed: int
     runs: int
-    """Completed runs, up to and including the first violation."""
+    """The number of completed runs, up to and including the first violation."""
     valid: int
     unknown: int
     finding: Finding | None
@@ -101,7 +98,8 @@ def search(
     on_progress: Callable[[Progress], None] | None = None, *, limits: GeneratorLimits | None = None,
     shrink_seconds: float = 60.0, scale: str = SMALL, invariants: bool = True, schedule: str = "latency",
 ) -> SearchReport:  # fmt: skip
-    """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale`: see `generator_scales`.
+    """Try `runs` seeds from `first_seed` on, and stop at the first violation. `scale` is explained in
+    `generator_scales`.
 
     With `invariants`, those of the protocol are checked after every step; that takes about twice as long.
     `schedule`: see `priorities`.
@@ -143,15 +141,13 @@ def search(
 
 
 def _excludes_for_ever(spec: ProtocolSpec, faults: str) -> bool:
-    """Return whether all faults of brokers are permanent, because the protocol copes with crashes
-    but not with restarts.
-    """
+    """Return whether all faults of brokers are permanent, because the protocol tolerates crashes but not restarts."""
     kinds = set(fault_kinds(faults))
     return "crash" in spec.copes_with and "restart" not in spec.copes_with and bool(kinds) and kinds <= LASTING_KINDS
 
 
 def _draw(seed: int, *, scale: str, schedule: str, lasting: bool, faults: str, **how: Any) -> Scenario:
-    """Return the scenario of a seed: on a graph if the scale says so, or if brokers do not return."""
+    """Return the scenario of a seed. It is on a graph if the scale says so, or if brokers do not return."""
     if lasting:
         scale = choose_graph_scale(scale, seed, faults)
     if scale in (GRAPH, LARGE_GRAPH):
@@ -162,8 +158,8 @@ def _draw(seed: int, *, scale: str, schedule: str, lasting: bool, faults: str, *
 
 
 def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
-    """Refuse faults of links for protocols that do not support them; crashes and the like can be
-    tried on any protocol.
+    """Raise an error for faults of links that the protocol does not support. Crashes, cuts and suspicions are allowed
+    for any protocol.
     """
     for kind in fault_kinds(faults):
         if kind in LINK_KINDS and kind not in spec.copes_with:
@@ -181,7 +177,7 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
 def _try_seeds(
     make: Callable[[int], Scenario], spec: ProtocolSpec, invariants: bool, seeds: Iterable[int]
 ) -> tuple[list[str], tuple[int, Outcome] | None]:
-    """Yield the outcomes of these seeds, up to the first failure."""
+    """Return the symptoms of these seeds up to the first failure, and the failing seed with its outcome."""
     statuses: list[str] = []
     for seed in seeds:
         if seed % _COLLECT_EVERY == 0:
@@ -195,7 +191,7 @@ def _try_seeds(
 
 @contextmanager
 def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Yield a function that maps in order, with this number of processes; one means this process.
+    """Yield a function that maps in order with this number of processes. One stands for this process.
 
     A process with threads must not be forked, because a lock that a thread holds stays locked in
     the child. Then the others are spawned, if the task can be pickled.
@@ -204,7 +200,7 @@ def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., 
     if processes <= 1 or (method == "spawn" and not _can_be_sent(task)):
         yield map
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until there is a pool that ends its workers
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the pool exists, which ends its workers
     try:
         pool = multiprocessing.get_context(method).Pool(processes, initializer=_obey_the_pool)
     finally:
@@ -253,7 +249,7 @@ def _repeat(
     scale: str,
     schedule: str,
 ) -> str:
-    """Return the command that repeats it."""
+    """Return the command that reproduces the violation of a seed."""
     given = "".join(f" --option {key}={value}" for key, value in options.items())
     if limits is not None and limits.f is not None:
         given = f" --f {limits.f}{given}"

@@ -48,7 +48,7 @@ from gapless.simulator.trial import is_invariant, try_scenario
 __all__ = ["fewest", "shrink"]
 
 OF_SUBSCRIPTIONS = (UnsubscribeAction, AckAction, AckEachAction, NackAction, InProgressAction)
-"""Actions that make no sense without their subscription."""
+"""Actions that require their subscription."""
 
 Row = TypeVar("Row")
 
@@ -62,7 +62,7 @@ def shrink(
 
 
 def fewest(rows: Sequence[Row], still_fails: Callable[[list[Row]], bool]) -> list[Row]:
-    """Return rows that are all necessary: removing any single one makes the failure disappear."""
+    """Return a subset of the rows in which each is necessary: without any single one, the failure disappears."""
     kept = list(rows)
     size = max(1, len(kept) // 2)
     while kept:
@@ -105,8 +105,8 @@ class _Shrinker:
         return self._best
 
     def _keeps(self, table: str) -> Callable[[list[Any]], bool]:
-        """Return a test whether the symptom persists with only these rows of the table, which then
-        are the best so far.
+        """Return a test of whether the symptom persists with only these rows of the table. If so, they become the
+        current scenario.
         """
 
         def still_fails(rows: list[Any]) -> bool:
@@ -117,13 +117,13 @@ class _Shrinker:
         return still_fails
 
     def _drop_brokers(self) -> None:
-        """Remove unneeded leaves from the tree."""
+        """Remove leaves of the tree that are not needed for the symptom."""
         changed = True
         while changed and self._best.network.shape == "edges":
             changed = any(self._takes(smaller) and self._try(smaller) for smaller in _without_a_leaf(self._best))
 
     def _takes(self, candidate: Scenario) -> bool:
-        """Return whether the protocol accepts the remaining tree, and the fault budget still holds there."""
+        """Return whether the protocol accepts the remaining tree, and the faults still fit the budget there."""
         spec = self._protocol or find_protocol(candidate.protocol.name)
         options = convert_options(spec, candidate.protocol.options)
         overlay, f = overlay_of(candidate.network), candidate.network.f
@@ -155,8 +155,8 @@ def _is_end(row: Any) -> bool:
 
 
 def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
-    """Return the scenario without each leaf broker that has no client, no fault and no latency of
-    its own.
+    """Return the scenarios without one leaf broker each, for leaves that have no client, no fault and no latency of
+    their own.
 
     A neighbourhood stays larger than the number of failures in it.
     """
@@ -190,7 +190,7 @@ def _names_of(fault: Fault) -> tuple[str, ...]:
 
 
 def _consistent(scenario: Scenario) -> Scenario:
-    """Return the scenario without rows whose references are gone."""
+    """Return the scenario without rows that refer to removed ones."""
     clients = {client.name for client in scenario.clients}
     known = clients.union(overlay_of(scenario.network).brokers)
     actions = [action for action in scenario.actions if action.client in clients]
@@ -212,14 +212,14 @@ def _consistent(scenario: Scenario) -> Scenario:
 
 
 def _fitting(scenario: Scenario, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """Return the faults without ends of removed beginnings, and without relinks of missing links."""
+    """Return the faults without ends of removed faults, and without relinks of missing links."""
     kept = _with_beginnings(faults)
     wrong = misfits(overlay_of(scenario.network), kept)
     return tuple(fault for number, fault in enumerate(kept) if number not in wrong)
 
 
 def _with_beginnings(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-    """Return the faults without ends of removed beginnings."""
+    """Return the faults without ends of removed faults."""
     kept: list[Fault] = []
     begun: set[tuple[str, tuple[str, ...]]] = set()
     ends = {Restart: Crash, Forget: Crash, Heal: Cut, Trust: Suspect}

@@ -1,4 +1,4 @@
-"""Writes TOML, as far as scenarios need it.
+"""Writes TOML files, as far as scenarios need it.
 
 Fields with their default values are omitted. Plain values come first, then tables, then arrays of
 tables, as TOML requires. Tables more than two deep, and those inside an array, become inline
@@ -19,12 +19,12 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(document: msgspec.Struct) -> str:
-    """Return the document as TOML."""
+    """Return the document as the text of a TOML file."""
     return "\n".join(_table(_without_defaults(document), "")).strip() + "\n"
 
 
 def _without_defaults(value: Any) -> Any:
-    """Return structs as mappings, recursively."""
+    """Return structs as dictionaries without default values, recursively."""
     if isinstance(value, list | tuple):
         return [_without_defaults(item) for item in value]
     if not isinstance(value, msgspec.Struct):
@@ -83,5 +83,5 @@ def _float(value: float) -> str:
 
 
 def _string(text: str) -> str:
-    """Return a basic string: JSON's escapes are TOML's, except for the delete character."""
+    """Return a basic string. JSON's escapes are valid in TOML, except for the delete character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""One trial: runs a scenario and checks its trace.
+"""Runs one scenario and checks its trace.
 
 A run can fail in two ways, by a verdict or by an error, and both get a short name, the symptom: the
 kind of the first anomaly, or the kind of the error. The shrinker preserves the symptom. A trace
@@ -23,36 +23,36 @@ from gapless.simulator.scenario_run import run_scenario
 __all__ = ["Outcome", "is_invariant", "try_run", "try_scenario"]
 
 LOST = "reported-loss"
-"""The symptom of a run with reported losses, although no more failed than the protocol tolerates."""
+"""The symptom of a run with reported losses, although no more brokers failed than the protocol tolerates."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of a scenario."""
+    """The outcome of one run of a scenario."""
 
     status: Literal["valid", "unknown", "invalid", "broken"]
-    """The status of the verdict; `broken` if there is none, because a node failed or the run never ended."""
+    """The status of the verdict, or `broken` if there is none, because a node failed or the run never ended."""
     symptoms: tuple[str, ...] = ()
-    """The kinds of anomaly, most severe first, or of the error; empty if there is none."""
+    """The kinds of anomalies, most severe first, or the kind of the error; empty if there are none."""
     verdict: Verdict | None = None
     summary: str = ""
-    """The summary of an error."""
+    """A description of the error, if there was one."""
     traceback_text: str = ""
 
     @property
     def failed(self) -> bool:
-        """Return whether this is a violation."""
+        """Return whether the outcome is a violation."""
         return bool(self.symptoms)
 
 
 def try_scenario(scenario: Scenario, protocol: ProtocolSpec | None = None, *, invariants: bool = True) -> Outcome:
-    """Run and check a scenario. If the protocol has invariants and tolerates all faults of the
-    scenario, check them after every step, too.
+    """Run and check a scenario. If the protocol has invariants and tolerates all faults of the scenario, check them
+    after every step.
     """
     return try_run(scenario, protocol, invariants=invariants)[0]
 
 
 def is_invariant(symptom: str) -> bool:
-    """Return whether an invariant was broken; without the assertions the run would have continued."""
+    """Return whether the symptom is a violated invariant. Without the checks, the run would have continued."""
     return symptom.startswith("invariant ")
 
 
@@ -64,7 +64,7 @@ def try_run(
     with_messages: bool = False,
     invariants: bool = False,
 ) -> tuple[Outcome, Result | None]:
-    """Run the scenario and check its trace; return the run as well, unless it failed."""
+    """Run the scenario and check its trace. Return the outcome, and the result of the run unless it failed."""
     try:
         result = run_scenario(
             scenario, seed, with_messages, protocol=protocol, check_invariants=invariants and not scenario.run.may_lose

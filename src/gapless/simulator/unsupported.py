@@ -1,7 +1,7 @@
 """Explains why a protocol does not support a scenario, in a short phrase.
 
-A scenario can be run with a protocol that does not claim to cope with its faults, to see what
-happens. In a comparison that would be unfair, so there it counts as unsupported.
+A scenario can be run with a protocol that does not claim to tolerate its faults, to see what happens. In a comparison
+that would be unfair, so there it counts as unsupported.
 """
 
 from collections.abc import Iterator
@@ -43,8 +43,8 @@ _KINDS: dict[type[Fault], str] = {
 
 
 def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
-    """Return why the protocol does not support the scenario; None if it does. The options are those
-    of the scenario.
+    """Return why the protocol does not support the scenario, or None if it does. The options are those of the
+    scenario.
     """
     beyond = [kind for kind in _faults(scenario) if kind not in spec.copes_with]
     if beyond:
@@ -66,7 +66,7 @@ def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
 
 
 def _faults(scenario: Scenario) -> list[str]:
-    """Return the kinds of faults that occur, each once."""
+    """Return the kinds of faults that occur in the scenario."""
     kinds = [_KINDS[type(fault)] for fault in scenario.faults]
     kinds += [kind for kind in ("loss", "duplication") if getattr(scenario.network, kind)]
     return list(dict.fromkeys(kinds))

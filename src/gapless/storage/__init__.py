@@ -1,4 +1,4 @@
-"""A broker's disk: history and entries in one SQLite file, committed outside the event loop.
+"""Stores the data of a broker on disk: history and entries in one SQLite file, committed outside the event loop.
 
 `open_store` opens a directory, or creates it. The store does not interpret the blobs that it keeps.
 """

@@ -1,4 +1,4 @@
-"""Translates changes into rows and heads, inside a transaction.
+"""Applies a batch of changes to the rows and heads of the database, inside a transaction.
 
 Rows of history are chained: each row stores the last timestamp of the row before it. A reader of a
 range can tell from the rows alone that none is missing inside it or at its ends.
@@ -27,7 +27,7 @@ _ADD_HISTORY_ROW = (
 )
 
 _Row: TypeAlias = tuple[int, int, int, int]
-"""An id, a timestamp, a size, and a count."""
+"""The id, the timestamp, the size and the count of a row."""
 
 
 class Changes:
@@ -38,7 +38,7 @@ class Changes:
         self._heads = heads
         self._history_rows: list[tuple[object, ...]] = []
         self._chores: dict[str, int] = {}
-        """Pending deletions: by origin, up to which timestamp."""
+        """The pending deletions: for each origin, the timestamp up to which rows are deleted."""
 
     @property
     def has_chores(self) -> bool:
@@ -57,7 +57,7 @@ class Changes:
                     self._chores[change.origin] = max(self._chores.get(change.origin, NONE), change.upto)
 
     def finish(self) -> list[str]:
-        """Write the gathered rows and the heads; return the origins that changed."""
+        """Write the gathered rows and the heads. Return the origins that have changed."""
         self._flush()
         return self._heads.write(self._connection)
 
@@ -95,9 +95,7 @@ class Changes:
         )
 
     def _insert_between(self, origin: str, last: int, head: HistoryHead) -> tuple[HistoryHead, int]:
-        """Make room for a row that is not the last: delete the row in its place and chain the
-        following one to it.
-        """
+        """Make room for a row that is not the last: delete the row in its place, and chain the following one to it."""
         self._flush()
         same = self._connection.execute(
             "SELECT id, last, size, count FROM history WHERE origin = ? AND last = ?", (origin, last)
@@ -176,7 +174,7 @@ class Changes:
 
 
 def _some(rows: Sequence[_Row], bytes_max: int) -> tuple[Sequence[_Row], int]:
-    """Return the first rows, up to the one that exceeds the bound, and the sum of their sizes."""
+    """Return the first rows, up to the one with which they exceed the size, and the sum of their sizes."""
     spent = 0
     for place, row in enumerate(rows):
         if spent >= bytes_max:

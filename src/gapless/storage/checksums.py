@@ -1,4 +1,4 @@
-"""Checksums of rows, which detect damage inside SQLite's pages and rows in the wrong place.
+"""Computes checksums of rows, which detect damage inside SQLite's pages and rows in the wrong place.
 
 SQLite detects damage in the structure of its pages, but not in their content. Therefore each row
 carries a CRC of its blob and of its identifying columns. It detects a flipped bit anywhere in the
@@ -16,9 +16,7 @@ def checksum(blob: bytes, *columns: str | int) -> int:
 
 
 def span(origin: str, first: int, last: int) -> int:
-    """Return the checksum of a history row's range, with which `link` and `piece` begin. It is
-    fast, as there are many rows.
-    """
+    """Return the checksum of a history row's range, with which `link` and `piece` begin."""
     return zlib.crc32(b"\0%d\0%d" % (first, last), zlib.crc32(origin.encode()))
 
 

@@ -1,4 +1,4 @@
-"""A data directory for one process at a time: its files, its lock, and its mark.
+"""Manages a data directory, which one process at a time can use: its files, its lock, and its mark.
 
 - `data.sqlite`, and next to it SQLite's own `-wal` and `-shm` while it is open or was not closed;
 - `lock`, locked by the process that uses the directory, and containing its process id;
@@ -41,7 +41,7 @@ class Directory:
         _must_be_ours(path, create=create)
         self._lock = _locked(path)
         self.exposed: tuple[str, ...] = ()
-        """Sentences about files that other users could access, and how their modes were changed."""
+        """Descriptions of files that other users could access, and of the changes to their modes."""
         try:
             if create:
                 self.exposed = _make_private(path)
@@ -63,7 +63,7 @@ class Directory:
         os.pwrite(self._mark, _MARK.pack(commits, zlib.crc32(number)), 0)
 
     def sync(self) -> None:
-        """Sync the names of new files, and the mark."""
+        """Sync the names of new files, and the mark, to the disk."""
         os.fsync(self._mark)
         for place in (self.path, self.path.parent):
             handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Heads: for each origin, a small row with the totals that the store expects.
+"""Heads: a small row for each origin with the totals of its history, by which missing rows are detected.
 
 Heads are written in the same commit as the rows that they describe. So totals are cheap, a start
 need not count rows, and a reader that finds fewer rows than the head says knows that some are
@@ -17,7 +17,7 @@ from gapless.storage.schema import insert_rows
 __all__ = ["NONE", "Heads", "HistoryHead", "read_heads"]
 
 NONE = -(2**63)
-"""Lower than all numbers and timestamps."""
+"""A value lower than all numbers and timestamps."""
 
 
 class HistoryHead(NamedTuple):
@@ -27,7 +27,7 @@ class HistoryHead(NamedTuple):
     first: int
     last: int
     widest: int
-    """The longest range of any row. It bounds the search for rows that overlap a range."""
+    """The longest range of any row, which bounds the search for rows that overlap a range."""
     forgotten: int
     """The last timestamp of the youngest forgotten row, or NONE."""
 
@@ -37,7 +37,7 @@ class HistoryHead(NamedTuple):
 
 
 class Heads:
-    """All heads, owned by the writer thread."""
+    """The heads of all origins. The writer thread owns them."""
 
     def __init__(self) -> None:
         self.commits = 0
@@ -46,7 +46,7 @@ class Heads:
         self._touched: dict[str, None] = {}
 
     def set_history(self, origin: str, head: HistoryHead | None) -> None:
-        """Set the head of an origin; None removes it, when no rows are left."""
+        """Set the head of an origin. None removes it, when no rows are left."""
         self._touched[origin] = None
         if head is None or not head.rows:
             self.history.pop(origin, None)
@@ -54,7 +54,7 @@ class Heads:
             self.history[origin] = head
 
     def write(self, connection: sqlite3.Connection) -> list[str]:
-        """Write the changed heads and the commit's number; return the origins that changed."""
+        """Write the changed heads and the number of the commit. Return the origins that have changed."""
         touched = list(self._touched)
         self._touched.clear()
         self.commits += 1
@@ -73,7 +73,7 @@ def _row(kind: str, name: str, *numbers: int) -> tuple[str, str, str, int]:
 
 
 def read_heads(connection: sqlite3.Connection) -> tuple[Heads, str]:
-    """Return all heads, and a description of the first problem, or an empty string."""
+    """Return all heads, and a description of the first problem or an empty string."""
     heads, wrong = Heads(), ""
     expected = None
     for kind, name, body, check in connection.execute("SELECT kind, name, body, crc FROM heads"):

@@ -33,17 +33,17 @@ class Contents:
     about: About
     commits: int
     missing: int
-    """Number of commits that were reported but are not in the file."""
+    """The number of commits that were reported but are not in the file."""
     file_bytes: int
-    """Including the write-ahead log."""
+    """The size of the database, including the write-ahead log."""
     history: dict[str, HistoryTotals]
     entries: dict[str, int]
-    """The size of each entry by its key."""
+    """The size of each entry, by key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The problems of a directory, one sentence each, and how much was examined."""
+    """The problems found in a directory, one sentence each, and the amount of data examined."""
 
     about: About
     rows: int
@@ -52,7 +52,7 @@ class Checked:
 
 
 def show_directory(path: Path) -> Contents:
-    """Return the contents of a directory; raise a `StorageError` if they cannot be read."""
+    """Return the contents of a directory. Raise a `StorageError` if they cannot be read."""
     with _examined(path) as (directory, connection, about, heads):
         entries = read_entries(connection, directory.database, heads)
         return Contents(
@@ -63,7 +63,7 @@ def show_directory(path: Path) -> Contents:
 
 
 def check_directory(path: Path, announce: Callable[[str], None] = lambda stage: None) -> Checked:
-    """Read and verify all data; raise a `StorageError` if it cannot be read at all."""
+    """Read and verify all data. Raise a `StorageError` if it cannot be read at all."""
     with _examined(path) as (directory, connection, about, heads):
         problems: list[str] = []
         missing = directory.read_mark() - heads.commits
@@ -109,7 +109,7 @@ def _examined(path: Path) -> Iterator[tuple[Directory, sqlite3.Connection, About
 
 
 def _why_empty(directory: Directory) -> str:
-    """Return whether nothing was ever written, or the data was lost."""
+    """Return why a database is empty: nothing was ever written, or the data was lost."""
     place, commits, log_bytes = directory.path, directory.read_mark(), _log_bytes(directory)
     signs = [f"{commits:,} commits were reported"] if commits else []
     signs += [f"its log holds {log_bytes:,} bytes"] if log_bytes else []
@@ -138,7 +138,7 @@ def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
 def _contents(
     connection: sqlite3.Connection, file: Path, heads: Heads, announce: Callable[[str], None]
 ) -> Iterator[tuple[int, int] | DamagedError]:
-    """Count the intact rows and their bytes, and collect the problems."""
+    """Count the intact rows and their bytes, and yield them or the damage found."""
     for origin in sorted(heads.history):
         announce(f"history of {origin}")
         yield from _history(connection, file, heads, origin)
@@ -171,6 +171,6 @@ def _unknown_rows(connection: sqlite3.Connection, file: Path, heads: Heads) -> I
     try:
         found = {str(row[0]) for row in connection.execute("SELECT DISTINCT origin FROM history")}
     except SQLITE_ERRORS:
-        return  # SQLite's own check has reported it
+        return  # SQLite's own check has reported this
     for origin in sorted(found - set(heads.history)):
         yield f"{file}: the table of history has rows of {origin!r}, which is not registered"

@@ -1,4 +1,4 @@
-"""The interface of a broker's store: what it keeps, and how it is written and read.
+"""Defines the interface of a broker's store: what it keeps, and how it is written and read.
 
 A store keeps two kinds of data, all of them opaque bytes:
 
@@ -57,11 +57,11 @@ Sync: TypeAlias = Literal["always", "interval", "never"]
 SYNCS: tuple[Sync, ...] = ("always", "interval", "never")
 
 
-# ---- what is read ---------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------
 
 
 class HistoryTotals(Struct, frozen=True):
-    """Totals of an origin, with the timestamps of the first and the last event."""
+    """The totals of an origin's history, with the timestamps of its first and last event."""
 
     rows: int
     bytes: int
@@ -74,18 +74,18 @@ class Found(Struct, frozen=True):
     """The state of the store when it was opened."""
 
     is_new: bool
-    """The directory was empty."""
+    """Whether the directory was empty."""
     missing: int
     """The number of reported commits that are missing, so the disk's state is stale.
 
     0 if none is known to be missing. A loss that also destroyed the mark cannot be detected.
     """
     exposed: tuple[str, ...] = ()
-    """Sentences about files of the directory that other users could access before it was opened."""
+    """Descriptions of files in the directory that other users could access before it was opened."""
 
 
 class DamagedError(StorageError):
-    """A part of the data is damaged; the rest can be read.
+    """Raised when a part of the data is damaged. The rest can be read.
 
     For history, (`since`, `until`] is the damaged range: continue at `until` and fetch the range
     from another broker. A damaged entry is lost as a whole.
@@ -94,15 +94,15 @@ class DamagedError(StorageError):
     def __init__(self, message: str, kind: str, name: str, since: int = 0, until: int = 0) -> None:
         super().__init__(message)
         self.kind = kind
-        """`history` or `entry`."""
+        """The kind of the damaged data: `history` or `entry`."""
         self.name = name
-        """The origin, or the key."""
+        """The origin of the history, or the key of the entry."""
         self.since = since
         self.until = until
 
 
 class NoRoomError(StorageError):
-    """A batch was written while `room()` was 0 or less. It was not accepted."""
+    """Raised when a batch is written while `room()` is 0 or less. The batch was not accepted."""
 
 
 # ---- the store ------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class NoRoomError(StorageError):
 class StorageSettings(Struct, frozen=True):
     sync: Sync = "always"
     interval_ms: float = 100.0
-    """With `interval`: the longest time in ms before written data is synced."""
+    """With `interval`, the longest time in milliseconds before written data is synced."""
     queue_bytes_max: int = 64 * 1024 * 1024
     """Maximum number of bytes that wait for a commit: a few seconds on a slow disk."""
 
@@ -126,7 +126,7 @@ class Store(Protocol):
 
     @property
     def failure(self) -> StorageError | None:
-        """The error that stopped the writer, or None."""
+        """Return the error that stopped the writer, or None."""
 
     def write(self, batch: int, changes: Sequence[Change]) -> None:
         """Enqueue a batch and return at once. Either `synced(batch)` or `failed(error)` follows,
@@ -139,16 +139,16 @@ class Store(Protocol):
         """
 
     def room(self) -> int:
-        """Return how many bytes can be written before the queue is full. Each `synced` report frees some."""
+        """Return how many bytes can be written before the queue is full. Each report of `synced` frees some."""
 
     def history_totals(self) -> Mapping[str, HistoryTotals]:
-        """Return the totals by origin as of the last commit; cheap."""
+        """Return the totals of each origin as of the last commit, without reading the disk."""
 
     def reader(self) -> "Reader":
         """Return a new reader, which the caller closes."""
 
     def close(self) -> None:
-        """Commit and sync all waiting batches, and unlock the directory. Blocks."""
+        """Commit and sync all waiting batches, and unlock the directory. This blocks."""
 
 
 class Reader(Protocol):
@@ -157,8 +157,8 @@ class Reader(Protocol):
     """
 
     def history(self, origin: str, since: int, until: int, bytes_max: int) -> list[HistoryRow]:
-        """Return pieces that overlap (since, until], ascending by last timestamp; continue from the
-        last one's.
+        """Return the rows of history that overlap the range (since, until], ordered by last timestamp. Continue from
+        the last one's.
 
         Returns as many as fit into `bytes_max`, but at least one if there is any. An empty list
         means that there are no more. Pieces before a damaged one are returned first; if the first
@@ -168,8 +168,7 @@ class Reader(Protocol):
     def history_totals(self) -> Mapping[str, HistoryTotals]: ...
 
     def oldest(self, origin: str, bytes_min: int) -> int | None:
-        """Return the last timestamp of the oldest pieces that take at least `bytes_min` bytes
-        together.
+        """Return the last timestamp of the oldest rows that take at least `bytes_min` bytes together.
 
         Forgetting up to there frees as many bytes. Returns None if all pieces together take less.
         """

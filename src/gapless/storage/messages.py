@@ -1,4 +1,4 @@
-"""Sentences for errors of SQLite and of the operating system, each with a way out."""
+"""Describes errors of SQLite and of the operating system, each with advice."""
 
 import sqlite3
 from pathlib import Path
@@ -8,7 +8,7 @@ from gapless.errors import StorageError
 __all__ = ["REFILL", "SQLITE_ERRORS", "cannot_open", "cannot_write"]
 
 SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""Errors that SQLite raises. `UnicodeDecodeError` occurs when its message quotes bytes of a damaged file."""
+"""The errors that SQLite raises. `UnicodeDecodeError` occurs when its message quotes bytes of a damaged file."""
 
 REFILL = "move the directory away and start with an empty one; brokers that hold copies refill it"
 
@@ -21,7 +21,7 @@ _REASONS = {
     "SQLITE_CORRUPT": ("it is damaged", REFILL),
     "SQLITE_NOTADB": ("it does not hold a broker's data, or its beginning is damaged", REFILL),
 }
-"""By the longest matching prefix of SQLite's error name."""
+"""The description and the advice for each prefix of SQLite's error names. The longest matching prefix is used."""
 
 
 def _reason(error: BaseException) -> tuple[str, str]:
@@ -48,6 +48,6 @@ def cannot_open(place: Path, error: BaseException) -> StorageError:
 
 
 def cannot_write(place: Path, error: BaseException) -> StorageError:
-    """Return the error for a commit or sync that failed. Nothing is retried."""
+    """Return the error for a commit or sync that failed. It is not retried."""
     what, way_out = _reason(error)
     return StorageError(f"{place}: {what}; nothing more is written to it, confirmed data on it is kept; {way_out}")

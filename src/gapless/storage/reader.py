@@ -1,4 +1,4 @@
-"""Reads a store: each call sees one state and checks every row, and reports each damaged range."""
+"""Reads a store. Each call sees one state, checks every row, and reports each damaged range."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,8 @@ _HISTORY = (
 )
 STAMP_MAX = 2**63 - 1
 SEARCHED_MAX = 10_000
-"""Maximum number of rows searched for the end of a damaged range. If it is not found, the rest of
-the range counts as damaged.
-"""
+"""The maximum number of rows searched for the end of a damaged range. If it is not found, the rest of the range counts
+as damaged."""
 
 
 class FileReader:
@@ -69,7 +68,7 @@ class FileReader:
 
     @contextmanager
     def _state(self) -> Iterator[Heads]:
-        """Hold one read transaction, so that all reads inside see the same state."""
+        """Hold a read transaction, so that all reads inside the block see the same state."""
         try:
             self._connection.execute("BEGIN")
             try:
@@ -108,7 +107,7 @@ def read_history(
     until: int,
     bytes_max: int,
 ) -> list[HistoryRow]:
-    """Implements `Reader.history`: checks each row, and that it follows the row before it."""
+    """Return rows of history as `Reader.history` does, checking each row and that it follows the one before."""
     rows: list[HistoryRow] = []
     reached, size = since, 0
     may_begin_after = max(since, head.forgotten)
@@ -139,16 +138,14 @@ def read_history(
 
 
 def _is_whole(origin: str, row: tuple[Any, ...], until: int) -> bool:
-    """Check the range and the link of a row, and its blob if it was read."""
+    """Return whether the range, the link and, if it was read, the blob of a row are intact."""
     last, first, count, _, previous, linked, check, blob, *_ = row
     ranged = span(origin, first, last)
     return link(ranged, previous) == linked and bool(first > until or piece(ranged, count, blob) == check)
 
 
 def _end_of_damage(connection: sqlite3.Connection, origin: str, since: int, until: int) -> int:
-    """Return the timestamp before the next intact row that follows another one: everything before
-    it may be missing.
-    """
+    """Return the timestamp before the next intact row that follows another one. Everything before it may be missing."""
     try:
         keys = connection.execute(
             "SELECT id, first FROM history WHERE origin = ? AND last > ? AND first > ? ORDER BY last LIMIT ?",

@@ -1,4 +1,4 @@
-"""The SQLite file: its tables, its version, its owner, and how it is opened.
+"""Defines the SQLite file: its tables, its version, its owner, and how it is opened.
 
 One thread owns the only connection that writes and checkpoints; all others read. SQLite before
 3.51.3 requires this: two connections that write and checkpoint at the same instant can damage the
@@ -23,12 +23,12 @@ VERSION = 2
 APPLICATION = int.from_bytes(b"Gpls", "big")
 
 PAGE_BYTES = 8192
-"""Measured: at least as fast as 4 or 16 KiB, for small rows and large ones."""
+"""The page size. It was measured to be at least as fast as 4 or 16 KiB, for small rows and large ones."""
 CACHE_KIB = 8192
 READERS_WAITED_FOR_S = 1.0
 """How long the writer waits for readers before it restarts the log: longer than any call of a reader."""
 ROWS_AT_ONCE = 32
-"""Rows per INSERT statement. Between two statements, the thread has to reacquire the interpreter lock."""
+"""The number of rows per INSERT statement. Between two statements, the thread has to reacquire the interpreter lock."""
 
 TABLES = """
 CREATE TABLE about (network TEXT NOT NULL, broker TEXT NOT NULL, created TEXT NOT NULL, crc INTEGER NOT NULL);
@@ -48,7 +48,7 @@ CREATE TABLE heads (
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The network and the broker that a file belongs to."""
+    """The network and the broker to which a file belongs."""
 
     network: str
     broker: str
@@ -102,7 +102,9 @@ def insert_rows(connection: sqlite3.Connection, statement: str, rows: Sequence[t
 
 
 def read_about(connection: sqlite3.Connection, file: Path) -> About | None:
-    """Return the owner of a file, or None if it is empty; raise if it is foreign or of another version."""
+    """Return the owner of a file, or None if it is empty. Raise an error if it is not a broker's file or has another
+    version.
+    """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if not application and not version and not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():

@@ -39,7 +39,8 @@ def open_store(
     synced: Synced,
     failed: Failed,
 ) -> "FileStore":
-    """Open a broker's directory, or create it; raise a `StorageError` that says why not. Blocks.
+    """Open the data directory of a broker, or create it. Raise a `StorageError` with the reason if that fails. This
+    blocks.
 
     `network` is any text that identifies the network. The store's own thread calls `synced` and
     `failed` (`loop.call_soon_threadsafe` leads back to the event loop). An exception from `synced`
@@ -102,7 +103,7 @@ def _must_belong_to(path: Path, about: About, network: str, broker: str) -> None
 
 
 class FileStore:
-    """A `Store` in a directory."""
+    """A `Store` in a data directory."""
 
     def __init__(
         self,
@@ -155,13 +156,13 @@ class FileStore:
         if self._writer.failure is None:
             self._guard.close()
             self._connection.close()
-        else:  # a failed disk is not written any more: the next opening starts from the log
+        else:  # a failed disk is not written to: the next opening starts from the log
             self._connection.close()
             self._guard.close()
         self._directory.close()
 
     def _adopt(self, touched: list[str]) -> None:
-        """Take over the totals after a commit; called in the writer's thread."""
+        """Replace the totals after a commit. The writer's thread calls this."""
         with self._lock:
             for origin in touched:
                 if origin in self._heads.history:

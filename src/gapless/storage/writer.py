@@ -1,4 +1,4 @@
-"""The writer thread: commits all waiting batches as one transaction, and reports it.
+"""The writer thread: commits all waiting batches in one transaction, and reports it.
 
 Batches gather while a commit is being written, and the next commit takes all of them. So commits
 grow with the load, and a slow disk costs time for each commit, not for each batch.
@@ -34,9 +34,8 @@ COMMIT_BYTES = 8 * 1024 * 1024
 COMMIT_BATCHES = 4096
 """Maximum number of batches in one commit: callers of `write` wait while they are taken from the queue."""
 CHORE_BYTES = 4 * 1024 * 1024
-"""Bytes that one commit deletes, if as many are pending; it deletes at least twice what it writes,
-so deletion keeps up.
-"""
+"""The number of bytes that one commit deletes, if as many are pending. It deletes at least twice what it writes, so
+deletion keeps up."""
 FOLD_BYTES = 4 * 1024 * 1024
 """Bytes of blobs in the log before it is checkpointed. A larger value makes the pause longer and
 nothing faster: each page of a blob is written twice in any case, once to the log and once to the
@@ -98,7 +97,7 @@ class Writer:
     def start(self) -> None:
         self._thread.start()
 
-    # ---- for the caller -------------------------------------------------------------------------------------
+    # ---- called by the store --------------------------------------------------------------------------------
 
     def write(self, number: int, changes: Sequence[Change]) -> None:
         batch = _Batch(number, changes, sum(map(_size, changes)))
@@ -125,18 +124,18 @@ class Writer:
             self._wake.notify()
         self._thread.join()
 
-    # ---- the thread -----------------------------------------------------------------------------------------
+    # ---- the writer thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
             while (batches := self._take()) is not None:
                 self._commit(batches)
             self._sync_all()
-        except Exception as error:  # whatever it is, a caller waits for a report
+        except Exception as error:  # whatever the error is, a caller waits for a report
             self._fail(error)
 
     def _take(self) -> list[_Batch] | None:
-        """Return the batches to commit, an empty list if a sync or a chore is due, or None at the end."""
+        """Return the batches to commit. Return an empty list if a sync or a chore is due, or None at the end."""
         with self._wake:
             while not self._waiting:
                 if self._is_closing:
@@ -153,7 +152,7 @@ class Writer:
             return batches
 
     def _due_s(self) -> float | None:
-        """Return the time in seconds until written data has to be synced."""
+        """Return the time in seconds until written data has to be synced, or None."""
         if self._settings.sync != "interval" or self._unsynced_since is None:
             return None
         return self._unsynced_since + self._settings.interval_ms / 1000 - time.monotonic()

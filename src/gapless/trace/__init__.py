@@ -1,4 +1,4 @@
-"""The trace of a run: everything that clients published and received, recorded, written and read.
+"""Traces of runs: the events that clients published and received, with the modules that record, write and read them.
 
 The simulator and live clients record the same trace, so one audit serves both.
 `docs/TRACE_FORMAT.md` describes the tables and their meaning.

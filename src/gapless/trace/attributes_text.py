@@ -20,14 +20,14 @@ _DECODER = msgspec.json.Decoder(Attributes)
 
 
 def attributes_to_text(attributes: Attributes) -> str:
-    """Return the JSON text of an event's attributes."""
+    """Return an event's attributes as JSON text."""
     if any(isinstance(value, float) and not math.isfinite(value) for value in attributes.values()):
         return json.dumps(attributes, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return _ENCODER.encode(attributes).decode()
 
 
 def attributes_from_text(text: str) -> Attributes:
-    """Return the attributes in a JSON text."""
+    """Return the attributes in a JSON text. Raise an error if it is not an object of attribute values."""
     try:
         return _DECODER.decode(text)
     except msgspec.DecodeError:

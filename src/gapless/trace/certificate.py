@@ -1,4 +1,4 @@
-"""The certificate of causality: the past of each event, by publisher.
+"""Computes the certificate of causality: for each event, its past by publisher.
 
 The past of an event is everything that happens before it. Publishers number their events in order,
 so a past contains, of each publisher, exactly the events up to some number: it is a vector.
@@ -17,7 +17,7 @@ __all__ = ["KnownPasts"]
 
 
 class KnownPasts:
-    """Processes the acts of all clients, in an order in which each publication precedes its deliveries."""
+    """Processes the actions of all clients, in an order in which each publication precedes its deliveries."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, int]] = {}

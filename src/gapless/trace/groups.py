@@ -1,4 +1,4 @@
-"""Shared subscriptions (groups) in a trace: the guarantees to the group, and to each member.
+"""Represents shared subscriptions (groups) in a trace: the guarantees to the group, and to each member.
 
 Each event is delivered to one member. It is redelivered to another only if it was not acknowledged in time, or its
 member was disconnected, and no two members may both acknowledge it. Each member receives its part in causal order,
@@ -27,39 +27,39 @@ GROUP_CLIENT = "group:"
 
 
 class Member(msgspec.Struct):
-    """One member."""
+    """One member of a group, with what it knows about acknowledgements."""
 
     name: str
     position: int
     joined_us: int
     kept: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """When it was notified that everything up to some delivery to its client is acknowledged."""
+    """When the member learned that everything up to some delivery to its client is acknowledged."""
     kept_each: dict[int, int] = msgspec.field(default_factory=dict)
-    """When it learned that single deliveries are acknowledged."""
+    """When the member learned that single deliveries are acknowledged."""
     revoked: set[int] = msgspec.field(default_factory=set)
     """Deliveries that were revoked, because they belong to another member."""
 
 
 class Given(msgspec.Struct):
-    """One event that was delivered to one member."""
+    """An event that was delivered to one member."""
 
     event: Event
     at: int
     subscription: str
     kept_us: int | None
-    """When the member knew that it is acknowledged."""
+    """When the member learned that the event is acknowledged."""
 
 
 class Groups:
     """The groups of one run."""
 
     def __init__(self, slack_us: int = 0) -> None:
-        """`slack_us`: the possible difference between the clocks of two clients."""
+        """`slack_us` is the possible difference between the clocks of two clients."""
         self._slack_us = slack_us
         self.members: dict[str, Member] = {}
-        """By subscription."""
+        """The members, by subscription."""
         self.again: set[int] = set()
-        """The acts of the run that are redeliveries."""
+        """The indices of actions in the run that are redeliveries."""
 
     def __bool__(self) -> bool:
         return bool(self.members)
@@ -69,17 +69,17 @@ class Groups:
         self.members[subscription] = Member(name, position, now_us)
 
     def kept(self, subscription: str, count: int, now_us: int) -> None:
-        """Record that a member knows that everything up to a delivery to its client is acknowledged."""
+        """Record when a member learned that everything up to a delivery to its client is acknowledged."""
         if subscription in self.members:
             self.members[subscription].kept.append((count, now_us))
 
     def revoked(self, subscription: str, counts: Iterable[int]) -> None:
-        """Record that a member returned these deliveries, or knows that they belong to another."""
+        """Record that a member returned these deliveries, or that they were reassigned to another member."""
         if subscription in self.members:
             self.members[subscription].revoked.update(counts)
 
     def kept_each(self, subscription: str, counts: Iterable[int], now_us: int) -> None:
-        """Record that a member knows that these deliveries are acknowledged."""
+        """Record when a member learned that these deliveries are acknowledged."""
         if subscription in self.members:
             self.members[subscription].kept_each.update(dict.fromkeys(counts, now_us))
 
@@ -91,7 +91,7 @@ class Groups:
         return found
 
     def given(self, acts: list[Act]) -> dict[str, dict[str, list[Given]]]:
-        """Return by name and event: the members that it was delivered to, in order."""
+        """Return, by group and event, the members to which the event was delivered, in order."""
         counts: dict[str, int] = {}
         found: dict[str, dict[str, list[Given]]] = {}
         for client, event, subscription, at in acts:
@@ -109,7 +109,7 @@ class Groups:
         return found
 
     def whole(self, name: str, given: dict[str, list[Given]]) -> list[Act]:
-        """Return what the group as a whole received."""
+        """Return what the group as a whole has received."""
         client = GROUP_CLIENT + name
         events = sorted(given.values(), key=lambda all_of_it: _order(all_of_it[0].event))
         found: list[Act] = []
@@ -127,6 +127,6 @@ def _order(event: Event) -> tuple[int, str, int]:
 
 
 def _is_twice(given: list[Given], slack_us: int) -> bool:
-    """Return whether two members know that it is acknowledged, or one received it after another knew."""
+    """Return whether two members know that the event is acknowledged, or one received it after another knew."""
     kept = [each.kept_us for each in given if each.kept_us is not None]
     return len(kept) > 1 or any(each.at > min(kept) + slack_us for each in given if kept)

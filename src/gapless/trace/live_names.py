@@ -1,4 +1,4 @@
-"""Durable subscriptions of a live network: merges what several clients received into one stream.
+"""Merges the durable subscriptions of a live network: what several clients received becomes one stream.
 
 Each client records in its part when it attached to a durable subscription or joined a group, its
 deliveries with their timestamps, and its acknowledgements. Together this is what the recorder of a
@@ -28,9 +28,7 @@ MARGIN_US = 50_000
 
 
 def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
-    """Return the parts, with another one for each durable subscription; the clients' own parts are
-    adjusted.
-    """
+    """Return the parts with one added for each durable subscription, and with the clients' own parts adjusted."""
     if not any(part.openings or part.members for part in parts):
         return parts
     slack_us = round(skew_ms * 1000)
@@ -67,7 +65,7 @@ def enter_names(run: RunRow, parts: list[Part], skew_ms: float) -> list[Part]:
 
 
 def _replay(run: RunRow, parts: list[Part], slack_us: int) -> Trace:
-    """Replay the acts of all clients into one recorder, by wall-clock time."""
+    """Replay the actions of all clients into one recorder, ordered by wall-clock time."""
     recorder = Recorder(
         run=run.run, protocol=run.protocol, guarantee=run.guarantee, scenario=run.scenario, seed=run.seed,
         brokers=run.brokers, f=run.f, slack_us=slack_us,
@@ -110,7 +108,7 @@ def _replay_subscription(recorder: Recorder, part: Part, row: SubscriptionRow) -
 
 
 def _are_closed(client: str, parts: list[Part]) -> bool:
-    """Return whether the trace contains all clients of a durable subscription from start to end."""
+    """Return whether the trace contains all clients of a durable subscription from beginning to end."""
     name = client.removeprefix(NAME_CLIENT).removeprefix(GROUP_CLIENT)
     of_name = [part for part in parts if any(each.name == name for all_of_it in part.naming() for each in all_of_it)]
     return all(part.is_closed for part in of_name)

@@ -1,5 +1,4 @@
-"""A durable subscription in a trace: one subscription of one client that never left, whichever
-clients attached.
+"""Represents durable subscriptions in a trace: each becomes one subscription of one client that never left.
 
 Each client that attached has its own subscription in the trace, from the position where it
 continued. In addition there is one for the name, of a client with that name. Its history is what
@@ -30,11 +29,11 @@ NAME_CLIENT = "name:"
 NEVER = 1 << 62
 
 Act = tuple[str, Event, str | None, int]
-"""Client, event, its subscription (None for a publication), and time."""
+"""A client, an event, its subscription (None for a publication), and the time."""
 
 
 class Opening(msgspec.Struct):
-    """One client's attachment to a durable subscription."""
+    """The attachment of one client to a durable subscription."""
 
     name: str
     subscription: str
@@ -44,21 +43,21 @@ class Opening(msgspec.Struct):
     got: dict[str, int]
     opened_us: int
     confirmed: int = 0
-    """The client knows that everything up to this delivery is acknowledged."""
+    """The delivery up to which the client knows everything to be acknowledged."""
     asked: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """When it was about to acknowledge, and up to which delivery."""
+    """The times at which the client was about to acknowledge, each with the delivery up to which it did."""
     confirmed_each: set[int] = msgspec.field(default_factory=set)
-    """Deliveries that it knows to be acknowledged one by one."""
+    """The deliveries that the client knows to be acknowledged individually."""
     asked_each: dict[int, int] = msgspec.field(default_factory=dict)
-    """Deliveries that it was about to acknowledge one by one, and when."""
+    """The deliveries that the client was about to acknowledge individually, with the times."""
     given_back: set[int] = msgspec.field(default_factory=set)
 
 
 class Openings:
-    """The attachments of one run."""
+    """The attachments to all durable subscriptions of one run."""
 
     def __init__(self, slack_us: int = 0) -> None:
-        """`slack_us`: the possible difference between the clocks of two clients."""
+        """`slack_us` is the possible difference between the clocks of two clients."""
         self._slack_us = slack_us
         self._by_subscription: dict[str, Opening] = {}
 
@@ -70,7 +69,9 @@ class Openings:
         self._by_subscription[opening.subscription] = opening
 
     def acknowledged(self, subscription: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """Record that a client is about to acknowledge up to a delivery, or knows that it is acknowledged."""
+        """Record that a client is about to acknowledge everything up to a delivery, or knows that it is
+        acknowledged.
+        """
         opening = self._by_subscription.get(subscription)
         if opening is None:
             return
@@ -90,7 +91,7 @@ class Openings:
             opening.asked_each.setdefault(count, now_us)
 
     def given_back(self, subscription: str, counts: Sequence[int]) -> None:
-        """Record that the client returned deliveries with `nack`: only a later delivery of their events counts."""
+        """Record that the client returned deliveries with `nack`. Only a later delivery of their events counts."""
         opening = self._by_subscription.get(subscription)
         if opening is not None:
             opening.given_back.update(counts)
@@ -140,7 +141,9 @@ class Openings:
         return found
 
     def settled_before(self, name: str, acts: list[Act]) -> dict[str, list[Event]]:
-        """Return by subscription the events that earlier clients acknowledged one by one: they are not redelivered."""
+        """Return, by subscription, the events that earlier clients acknowledged individually and that are not
+        redelivered.
+        """
         shares = self._shares(acts)
         found: dict[str, list[Event]] = {}
         settled: list[Event] = []
@@ -152,7 +155,9 @@ class Openings:
         return found
 
     def _shares(self, acts: list[Act]) -> dict[str, list[tuple[int, Event, int]]]:
-        """Return each delivery by attached subscription, with its number among all to its client."""
+        """Return the deliveries of each attached subscription, with their numbers among all deliveries to the
+        client.
+        """
         counts: dict[str, int] = {}
         shares: dict[str, list[tuple[int, Event, int]]] = {}
         for client, event, subscription, at in acts:
@@ -167,8 +172,9 @@ class Openings:
 def _finished(
     client: str, opening: Opening, own: list[tuple[int, Event, int]], upto: int, later: set[str], end_us: int
 ) -> list[Act]:
-    """Return the deliveries that count of one attachment. One that was returned counts for the last client only, which
-    may still receive the event again."""
+    """Return the deliveries of one attachment that count. A returned one counts only for the last client, which may
+    still receive the event again.
+    """
     counted = {event.id for number, event, _ in own if number not in opening.given_back}
     found: list[Act] = []
     for number, event, at in own:

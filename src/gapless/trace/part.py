@@ -1,4 +1,4 @@
-"""Reads one client's part of a trace: its acts as rows, and whether it is complete."""
+"""Reads one client's part of a trace: its actions as rows, and whether it is complete."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ __all__ = ["Part", "client_of", "read_part"]
 
 @dataclass
 class Part:
-    """The content of one client's part. Times are milliseconds since `start_us`."""
+    """The contents of one client's part. Times are milliseconds since `start_us`."""
 
     client: str
     start_us: int
@@ -34,7 +34,7 @@ class Part:
     """The timestamps of deliveries, by step; 0 for publications."""
     again: list[bool] = field(default_factory=list)
     openings: dict[str, list[records.NameOpened]] = field(default_factory=dict)
-    """By subscription, like all that follows: records about durable subscriptions."""
+    """Records about durable subscriptions, by subscription. The following fields have the same form."""
     members: dict[str, list[records.GroupJoined]] = field(default_factory=dict)
     acks: dict[str, list[records.Acknowledged]] = field(default_factory=dict)
     single_acks: dict[str, list[records.EachAcknowledged]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Part:
         return self.run.run if self.run is not None else ""
 
     def ms(self, time_us: int) -> float:
-        """Return a time by the clock of the trace."""
+        """Return a wall-clock time as a time of the trace."""
         return (time_us - self.start_us) / 1000
 
     def us(self, time_ms: float) -> int:
@@ -65,7 +65,7 @@ class Part:
         yield from self.members.values()
 
     def add(self, record: records.Record) -> None:
-        """Process the next record."""
+        """Take the next record into account."""
         match record:
             case records.Delivered():
                 self._delivered(record)
@@ -198,7 +198,7 @@ class Part:
 
 
 def read_part(path: Path) -> list[records.Record]:
-    """Return the records of a file, up to where it breaks off."""
+    """Return the records of a part, up to the first invalid one."""
     try:
         found: list[records.Record] = [records.decode(frame) for frame in read_frames(path) or ()]
     except (OSError, msgspec.MsgspecError) as error:

@@ -1,5 +1,5 @@
-"""A client's part of a trace on disk: a log that is written continuously, and valid up to where it
-breaks off.
+"""Writes and reads the log that contains a client's part of a trace: it is written continuously, and valid up to its
+first defect.
 
 A file begins with `MAGIC`. Frames follow: the length of a record and its checksum (CRC-32), four
 bytes each, little- endian, and the record in MessagePack. A killed client leaves at most an
@@ -23,7 +23,7 @@ _HEAD = Struct("<II")
 
 
 class LogWriter:
-    """Appends frames to a new file."""
+    """Appends records to a new log."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb", buffering=0)
@@ -38,7 +38,7 @@ class LogWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Pass waiting bytes to the operating system: they survive a crash of this process."""
+        """Pass waiting bytes to the operating system, so that they survive a crash of this process."""
         while self._waiting:
             del self._waiting[: self._file.write(self._waiting)]
 
@@ -51,7 +51,7 @@ class LogWriter:
 
 
 def read_frames(path: Path) -> list[bytes] | None:
-    """Return the records of a log, up to the first invalid one; None if it is not a log, or has no
+    """Return the records of a log, up to the first invalid one. Return None if it is not a log or has no
     valid record.
     """
     content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Records one client of a live network: see `part_log` for the file, `parts` for its use.
+"""Records one client of a live network. See `part_log` for the file, and `parts` for its use.
 
 A publication is written before it is sent to a broker, so every delivered event has a recorded
 publication. Everything else can wait for `flush`. A client counts from the moment its file exists.
@@ -26,13 +26,13 @@ __all__ = ["PARTS", "SUFFIX", "PartRecorder"]
 PARTS = "parts"
 SUFFIX = ".part"
 NAME_MAX = 200
-"""Maximum length of a file's name; the file contains the client's full name."""
+"""Maximum length of a file name made from a client's name. The file contains the full name."""
 
 _logger = logging.getLogger("gapless.trace")
 
 
 class PartRecorder:
-    """Records one client. Times are integer microseconds of the wall clock."""
+    """Records the actions of one client. Times are integer microseconds of the wall clock."""
 
     def __init__(self, directory: Path | str, run: RunRow, client: str) -> None:
         folder = Path(directory) / PARTS
@@ -48,7 +48,7 @@ class PartRecorder:
         self.flush()
 
     def subscribe(self, subscription_id: str, filter_text: str, now_us: int, *, ready: Ready = "first") -> None:
-        """Record that the client requests a subscription. `ready`: what the protocol means by active."""
+        """Record that the client requests a subscription. `ready` is the protocol's meaning of active."""
         self._write(records.Subscribed(subscription_id, filter_text, ready, now_us))
 
     def refuse(self, subscription_id: str) -> None:
@@ -92,7 +92,7 @@ class PartRecorder:
         self._write(records.GroupJoined(subscription_id, name, position, now_us))
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """Record that everything up to that delivery is about to be acknowledged, or known to be.
+        """Record that everything up to a delivery is about to be acknowledged, or is known to be acknowledged.
 
         The deliveries are written before: no other client will receive them.
         """
@@ -111,11 +111,11 @@ class PartRecorder:
         self._write(records.DeadLettered(subscription_id, publisher, seq, letter))
 
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
-        """Record that these deliveries were given back, or reassigned to another member of the group."""
+        """Record that these deliveries were returned, or reassigned to another member of the group."""
         self._write(records.Revoked(subscription_id, list(counts)))
 
     def publish(self, event: Event, now_us: int, *, began_us: int | None = None) -> None:
-        """Record a publication; the call began at `began_us`, by default now."""
+        """Record a publication. The call began at `began_us`, by default now."""
         self._write(records.Published(event.seq, event.attributes, now_us if began_us is None else began_us, now_us))
         self.flush()
 

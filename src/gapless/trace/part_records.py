@@ -1,4 +1,4 @@
-"""The records of a client's part of a trace: one for each event in the life of the client.
+"""Defines the records of a client's part of a trace, one for each action of the client.
 
 Times are wall-clock microseconds. A part that does not end with `Closed` is incomplete.
 """
@@ -37,11 +37,11 @@ __all__ = [
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
-    """The name of the kind, then the fields."""
+    """Base class of records, encoded as the name of the kind followed by the fields."""
 
 
 class Opened(_Record, frozen=True):
-    """The first record: client, run, and machine."""
+    """The first record of a part: client, run and machine."""
 
     run: RunRow
     client: str
@@ -64,7 +64,7 @@ class Refused(_Record, frozen=True):
 
 
 class Activated(_Record, frozen=True):
-    """`subscribe()` returns."""
+    """The call of `subscribe()` returns."""
 
     subscription: str
     time_us: int
@@ -110,7 +110,7 @@ class Delivered(_Record, frozen=True):
     time_us: int
     stamp: int = 0
     redelivered: bool = False
-    """In a shared subscription: whether another member may have received it before."""
+    """In a shared subscription, whether another member may have received the event before."""
 
 
 class Confirmed(_Record, frozen=True):
@@ -148,9 +148,7 @@ class GroupJoined(_Record, frozen=True):
 
 
 class Acknowledged(_Record, frozen=True):
-    """Everything up to that delivery is acknowledged for a durable subscription; permanently once
-    it `is_stored`.
-    """
+    """Everything up to a delivery is acknowledged for a durable subscription, permanently if `is_stored`."""
 
     subscription: str
     count: int
@@ -159,7 +157,7 @@ class Acknowledged(_Record, frozen=True):
 
 
 class EachAcknowledged(_Record, frozen=True):
-    """These deliveries are acknowledged one by one; permanently once that `is_stored`."""
+    """These deliveries are acknowledged individually, permanently if `is_stored`."""
 
     subscription: str
     counts: list[int]
@@ -168,7 +166,7 @@ class EachAcknowledged(_Record, frozen=True):
 
 
 class DeadLettered(_Record, frozen=True):
-    """The client publishes a dead letter for an event of a durable subscription: its event `letter`."""
+    """The client publishes its event `letter`, the dead letter of an event of a durable subscription."""
 
     subscription: str
     publisher: str
@@ -177,14 +175,14 @@ class DeadLettered(_Record, frozen=True):
 
 
 class Revoked(_Record, frozen=True):
-    """These deliveries were returned with `nack`, or in a group reassigned to another member."""
+    """These deliveries were returned with `nack`, or reassigned to another member of the group."""
 
     subscription: str
     counts: list[int]
 
 
 class Closed(_Record, frozen=True):
-    """The last record: the part is complete."""
+    """The last record, which says that the part is complete."""
 
 
 Record: TypeAlias = (

@@ -1,4 +1,4 @@
-"""A trace in parts: each client of a live network writes its own, and `merge_parts` merges them.
+"""Merges the parts of a trace: each client of a live network writes its own, and `merge_parts` merges them.
 
 A directory contains `parts/CLIENT.part`, a log for each client (`part_log`). A client knows its
 publications, its deliveries in order, and its own subscriptions; it does not know the pasts of
@@ -34,7 +34,7 @@ __all__ = ["merge_parts"]
 
 
 def merge_parts(directory: Path | str, *, quiesced: bool, clock_skew_ms: float | None = None) -> Trace:
-    """Return all parts in the directory as the trace of one run.
+    """Return the parts in the directory, merged into the trace of one run.
 
     `quiesced`: it ended in silence, with all faults healed. `clock_skew_ms`: the possible
     difference between the clocks of two clients; by default 0, for parts of one machine.
@@ -80,7 +80,7 @@ def _read_parts(directory: Path) -> list[Part]:
 
 
 def _missing(parts: Sequence[Part]) -> list[Part]:
-    """Return an empty part for each client that published and wrote none."""
+    """Return an empty part for each client that published events but wrote no part."""
     known = {part.client for part in parts}
     delivered = {row.event_id.rpartition(":")[0] for part in parts for row in part.history if row.kind == "deliver"}
     return [Part(client, parts[0].start_us) for client in sorted(delivered - known)]
@@ -118,7 +118,7 @@ def _skew(parts: Sequence[Part], given_ms: float | None, place: str) -> float:
 
 
 def _known_acts(run: str, parts: Sequence[Part]) -> tuple[dict[str, list[HistoryRow]], list[CutShortRow]]:
-    """Return each client's history, without what cannot be checked, and the incomplete clients."""
+    """Return each client's history without the actions that cannot be checked, and the incomplete clients."""
     sent = {part.client: part.confirmed_seq for part in parts if not part.is_closed}
     forgotten = dict.fromkeys(sent, 0)
     published = {row.event_id for part in parts for row in part.events}
@@ -142,8 +142,7 @@ def _known_acts(run: str, parts: Sequence[Part]) -> tuple[dict[str, list[History
 
 
 def _pasts(run: str, parts: Iterable[Part], acts: dict[str, list[HistoryRow]]) -> list[PastRow]:
-    """Return the certificate, from the acts of all clients, ordered so that each publication
-    precedes its deliveries.
+    """Return the certificate of the actions of all clients, ordered so that each publication precedes its deliveries.
 
     A client is processed until a delivery whose publication is still to come. Deliveries of
     unpublished events, and contradicting histories, are left to the checker.

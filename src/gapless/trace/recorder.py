@@ -1,4 +1,4 @@
-"""Records a run: receives what happens, in order, and returns a trace at the end.
+"""Records a run as it happens, and returns the trace at the end.
 
 It is on the hot path of the simulator, so recording an act is one `append`. Everything that can
 wait (ids, JSON, milliseconds, steps, the certificate) is computed in `finish`.
@@ -35,11 +35,11 @@ __all__ = ["Recorder"]
 
 
 STITCHED = (NAME_CLIENT, GROUP_CLIENT)
-"""Prefixes of subscriptions that are merged from those of several clients."""
+"""The prefixes of subscriptions that are merged from those of several clients."""
 
 
 class Recorder:
-    """Records one run. Times are integer microseconds of the run's clock."""
+    """Records the actions in one run. Times are integer microseconds of the run's clock."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Recorder:
         with_messages: bool = False,
         slack_us: int = 0,
     ) -> None:
-        """`slack_us`: the possible difference between the clocks of two clients."""
+        """`slack_us` is the possible difference between the clocks of two clients."""
         self._run = RunRow(run, protocol, guarantee, scenario, seed, brokers, f, False, options)
         self._with_messages = with_messages
         self._requests: dict[str, tuple[str, str, int]] = {}
@@ -68,7 +68,7 @@ class Recorder:
         self._skipped: dict[str, dict[str, list[tuple[int, int]]]] = {}
         self._spans: dict[str, tuple[Position, Position | None]] = {}
         self.confirmations: dict[str, list[tuple[int, int]]] = {}
-        """By publisher: when it was notified that everything up to a number is confirmed."""
+        """For each publisher, the times at which it learned that everything up to a number is confirmed."""
         self._acts: list[tuple[str, Event, str | None, int]] = []
         self._known: list[tuple[str, int, int]] = []
         self._openings = Openings(slack_us)
@@ -89,8 +89,7 @@ class Recorder:
         since: Position | None = None,
         until: Position | None = None,
     ) -> None:
-        """Record that a client requested a subscription. `ready`: what the protocol means by
-        active.
+        """Record that a client requested a subscription. `ready` is the protocol's meaning of active.
 
         `since` and `until` are positions, if it reads history (see `protocol.Subscribe`).
         """
@@ -111,18 +110,19 @@ class Recorder:
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
 
     def move_name(self, name: str) -> None:
-        """Record that a durable subscription is moved or deleted. Then each attachment is checked separately: between
-        two of them events can be missing or repeated."""
+        """Record that a durable subscription is moved or deleted. Then each attachment is checked separately, because
+        events between two of them can be missing or repeated.
+        """
         self._moved.add(name)
 
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
-        """Record that everything up to that delivery is about to be acknowledged, or known to be."""
+        """Record that everything up to a delivery is about to be acknowledged, or is known to be acknowledged."""
         self._openings.acknowledged(subscription_id, count, now_us, is_stored=is_stored)
         if is_stored:
             self._groups.kept(subscription_id, count, now_us)
 
     def acknowledged_each(self, subscription_id: str, counts: Sequence[int], now_us: int, *, is_stored: bool) -> None:
-        """Record that these deliveries are about to be acknowledged, or known to be."""
+        """Record that these deliveries are about to be acknowledged, or are known to be acknowledged."""
         self._openings.acknowledged_each(subscription_id, counts, now_us, is_stored=is_stored)
         if is_stored:
             self._groups.kept_each(subscription_id, counts, now_us)
@@ -132,13 +132,13 @@ class Recorder:
         self._letters.setdefault(subscription_id, []).append((publisher, seq))
 
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:
-        """Record that the client joined the group of a shared subscription that is acknowledged up
-        to this position.
+        """Record that the client joined the group of a shared subscription, which is acknowledged up to this
+        position.
         """
         self._groups.joined(subscription_id, name, position, now_us)
 
     def revoke(self, subscription_id: str, counts: Sequence[int]) -> None:
-        """Record that these deliveries belong to another member of the group."""
+        """Record that these deliveries were reassigned to another member of the group."""
         self._groups.revoked(subscription_id, counts)
         self._openings.given_back(subscription_id, counts)
 
@@ -148,8 +148,8 @@ class Recorder:
         del self._requests[subscription_id]
 
     def activate(self, subscription_id: str, now_us: int) -> None:
-        """Record that `subscribe()` returned. Only the first call counts: its promise stays,
-        whatever is reset later.
+        """Record that `subscribe()` returned. Only the first call counts, because its guarantee stays valid whatever is
+        reset later.
         """
         assert subscription_id in self._requests, f"subscription {subscription_id} was never requested"
         self._active_us.setdefault(subscription_id, now_us)
@@ -160,20 +160,20 @@ class Recorder:
         self._cuts[subscription_id, publisher] = from_seq
 
     def void_cuts(self, subscription_id: str) -> None:
-        """Record that the cuts of the subscription are void; nothing was delivered by them."""
+        """Record that the cuts of the subscription are void. Nothing was delivered according to them."""
         for key in [key for key in self._cuts if key[0] == subscription_id]:
             del self._cuts[key]
 
     def publish(self, client: str, event: Event, now_us: int) -> None:
-        """Record a client's publication; the call began at `now_us`."""
+        """Record a client's publication, whose call began at `now_us`."""
         assert client == event.publisher, f"{client} cannot publish {event.id}"
         self._acts.append((client, event, None, now_us))
 
     def deliver(
         self, client: str, event: Event, subscription_id: str, now_us: int, *, redelivered: bool = False
     ) -> None:
-        """Record that an event was passed to the client's application, for one subscription; in a
-        group, possibly a redelivery.
+        """Record that an event was passed to the client's application for one subscription; in a group, possibly as a
+        redelivery.
         """
         if redelivered:
             self._groups.again.add(len(self._acts))
@@ -192,24 +192,24 @@ class Recorder:
             reported.setdefault(publisher, []).extend(ranges)
 
     def know(self, client: str, seq: int, now_us: int) -> None:
-        """Record that an event of the client was published no earlier than this; `act` records the
-        act itself.
+        """Record that an event of the client was published no earlier than this. `act` records the
+        publication itself.
         """
         self._known.append((client, seq, now_us))
 
     def act(self, client: str, event: Event, subscription_id: str | None, now_us: int, *, redelivered: bool) -> None:
-        """Record an act of a client that is otherwise known; a publication if there is no subscription."""
+        """Record an action of a client: a delivery, or a publication if there is no subscription."""
         if redelivered:
             self._groups.again.add(len(self._acts))
         self._acts.append((client, event, subscription_id, now_us))
 
     def confirm(self, client: str, seq: int, now_us: int) -> None:
-        """Record that the client was notified that its events up to this number are confirmed."""
+        """Record that the client learned that its events up to this number are confirmed."""
         self.confirmations.setdefault(client, []).append((now_us, seq))
 
     def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int, *, is_complete: bool = False) -> None:
-        """Record that the subscription has ended, with this ending cut. Publishers without a
-        starting cut get no ending cut.
+        """Record that the subscription has ended, with this ending cut. Publishers without a starting cut get no ending
+        cut.
 
         A subscription to history `is_complete` if it received everything up to the position where
         it was to end.
@@ -225,7 +225,9 @@ class Recorder:
             self._messages.append((kind, sender, receiver, sent_us, received_us, size))
 
     def finish(self, *, quiesced: bool) -> Trace:
-        """Return the trace of the run. `quiesced`: it ended without messages in flight, with all faults healed."""
+        """Return the trace of the run. `quiesced` means that it ended without messages in flight, with all faults
+        healed.
+        """
         run = msgspec.structs.replace(self._run, quiesced=quiesced)
         if self._groups:
             self._enter_groups()
@@ -286,7 +288,7 @@ class Recorder:
         self._acts += stitched
 
     def _set_apart_redeliveries(self) -> None:
-        """Give each event that was redelivered to the same attachment, after a `nack`, its own subscription."""
+        """Give each event that was redelivered to the same attachment after a `nack` a subscription of its own."""
         given_back: set[tuple[str, str]] = set()
         counts: dict[str, int] = {}
         parts: dict[str, dict[str, set[int]]] = {}
@@ -332,7 +334,7 @@ class Recorder:
         self._acts += whole_acts
 
     def _limit(self, parts: dict[str, dict[str, set[int]]]) -> None:
-        """Let each of these subscriptions wait for these numbers of publishers, and nothing else."""
+        """Limit each of these subscriptions to the given numbers of publishers."""
         last = self._last_numbers()
         for subscription, got in parts.items():
             for publisher, seq in last.items():
@@ -353,7 +355,7 @@ class Recorder:
             self._skip_letters(whole, member)
 
     def _enter_again(self, subscription: str, place: int) -> str:
-        """Add a subscription for one redelivered event; return its id."""
+        """Add a subscription for one redelivered event, and return its id."""
         name = f"{subscription}/again-{place}"
         self._requests[name] = self._requests[subscription]
         self._ready[name] = self._ready[subscription]
@@ -369,8 +371,7 @@ class Recorder:
         return last
 
     def _cut_histories(self) -> None:
-        """Compute where subscriptions to history have to begin and end, from known timestamps and
-        times.
+        """Compute where subscriptions to history begin and end, from known timestamps and times.
 
         An event's timestamp is not smaller than its time of publication, and its publisher's later
         events have larger ones. The timestamp of an event that nobody received is unknown.
@@ -402,9 +403,9 @@ class Recorder:
                     last[publisher] = max([last.get(publisher, 0), *safe])
 
     def _leave_out_delivered(self) -> None:
-        """Remove delivered events from reported losses. The content between two positions is unknown, so an event may
-        have been delivered before; another attachment or member may have received an event reported as lost; and a
-        member's events may be due again after a move.
+        """Remove delivered events from reported losses, for three reasons. The content between two positions is
+        unknown, so an event may have been delivered before. Another attachment or member may have received an event
+        that was reported as lost. A member's events may be due again after a move.
         """
         vague = {name for name, _ in self._gaps} | {name for name in self._skipped if name.startswith(STITCHED)}
         vague |= {name for name, member in self._groups.members.items() if member.name in self._moved}

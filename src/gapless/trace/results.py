@@ -1,4 +1,4 @@
-"""Tables of results in a directory: they appear as a whole, and replace only earlier results."""
+"""Writes tables of results to a directory. They appear as a whole, and replace only earlier results."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ DONE = "_SUCCESS"
 
 @contextmanager
 def results_folder(directory: Path | str, tables: Iterable[str]) -> Iterator[Path]:
-    """Yield a folder for these tables, each in its own folder. On success, it becomes the directory."""
+    """Yield a folder for these tables, each in a subfolder. After success, it becomes the directory."""
     target = Path(directory).absolute()
     is_replaced = must_take_results(target, tables)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -31,8 +31,8 @@ def results_folder(directory: Path | str, tables: Iterable[str]) -> Iterator[Pat
 
 
 def must_take_results(directory: Path | str, tables: Iterable[str]) -> bool:
-    """Return whether earlier results of these names will be replaced; raise a `TraceError` if
-    anything else is there.
+    """Return whether earlier results of these tables will be replaced. Raise a `TraceError` if the directory contains
+    anything else.
     """
     target, tables = Path(directory).absolute(), set(tables)
     if not target.exists():

@@ -1,4 +1,4 @@
-"""The rows of a trace: one frozen struct per table, its fields the table's columns in order.
+"""The rows of a trace: one frozen struct for each table, whose fields are the table's columns in order.
 
 The structs are the schema. `storage` derives the Parquet columns from them, so that a column is added in one
 place. A field that may be `None` is a nullable column; no other column holds nulls. A field with a default is a
@@ -38,7 +38,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventRow(msgspec.Struct, frozen=True, gc=False):
-    """One publication."""
+    """One published event."""
 
     run: str
     event_id: str
@@ -46,7 +46,8 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     publisher: str
     seq: int
     attributes: str
-    """JSON text, keys sorted; the floats that JSON lacks are written NaN, Infinity and -Infinity."""
+    """The attributes as JSON text with sorted keys. The floats that JSON lacks are written NaN, Infinity and
+    -Infinity."""
     published_ms: float
 
 
@@ -61,11 +62,11 @@ class SubscriptionRow(msgspec.Struct, frozen=True, gc=False):
     active_ms: float | None
     ended_ms: float | None
     ready: Ready = "first"
-    """The meaning of active: with the whole cut, or with the first of its cuts."""
+    """The meaning of active: with the whole cut, or with the first part of it."""
 
 
 class CutRow(msgspec.Struct, frozen=True, gc=False):
-    """The promise to a subscription about one publisher: every match from `from_seq` on, up to `to_seq`."""
+    """The events of one publisher that a subscription gets: every matching one from `from_seq` up to `to_seq`."""
 
     run: str
     subscription_id: str
@@ -78,7 +79,7 @@ class CutRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class HistoryRow(msgspec.Struct, frozen=True, gc=False):
-    """One act of a client. `step` numbers its acts 0, 1, 2…; `subscription_id` is null for a publication."""
+    """One action of a client. `step` numbers its actions 0, 1, 2…; `subscription_id` is null for a publication."""
 
     run: str
     client: str
@@ -90,7 +91,9 @@ class HistoryRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class PastRow(msgspec.Struct, frozen=True, gc=False):
-    """The past of `event_id` reaches up to `seq` of another publisher, further than that of its predecessor."""
+    """An entry of the certificate: the past of `event_id` extends to `seq` of another publisher, further than that of
+    its predecessor.
+    """
 
     run: str
     event_id: str
@@ -111,24 +114,23 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class CutShortRow(msgspec.Struct, frozen=True, gc=False):
-    """A client of which the trace is incomplete. Clients that are not listed are complete."""
+    """A client whose part of the trace is incomplete. Clients that are not listed are complete."""
 
     run: str
     client: str
     acts: int
-    """The number of its known acts."""
+    """The number of known actions of the client."""
     last_ms: float | None
-    """The time of its last known act; null if there is none."""
+    """The time of the client's last known action; null if there is none."""
     sent_seq: int
-    """Its events up to this number were confirmed to it, or delivered to a client. Later ones may
-    never have left.
-    """
+    """The number up to which its events were confirmed to it, or delivered to a client. Later ones may never have left
+    the client."""
     forgotten: int
-    """Deliveries of its events that the trace omits, because their publication is unknown."""
+    """The number of deliveries of its events that the trace omits, because their publication is unknown."""
 
 
 class SkippedRow(msgspec.Struct, frozen=True, gc=False):
-    """Events that were reported as lost to a subscription to history."""
+    """A range of events that were reported as lost to a subscription."""
 
     run: str
     subscription_id: str
@@ -161,7 +163,7 @@ class Trace(msgspec.Struct, frozen=True):
         return f"<Trace with the rows {', '.join(counts)}>"
 
     def split(self) -> list["Trace"]:
-        """Return one trace per run, in the order of `runs`; rows of other runs are omitted.
+        """Return one trace for each run, in the order of `runs`. Rows of unknown runs are omitted.
 
         Raises a `TraceError` if two runs have the same name, because their rows cannot be told
         apart.

@@ -1,4 +1,4 @@
-"""Tracks what a run shows of its events' timestamps, for subscriptions to history."""
+"""Collects what a run shows of its events' timestamps, for subscriptions to history."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ __all__ = ["Stamps"]
 
 
 class Stamps:
-    """By publisher, for each of its events: its timestamp, or a time that is not later."""
+    """For each event of each publisher, the timestamp or a lower bound of it."""
 
     def __init__(self) -> None:
         self._published: dict[str, list[tuple[int, int]]] = {}
@@ -30,7 +30,7 @@ class Stamps:
         self._stamps.setdefault(event.publisher, {})[event.seq] = event.stamp
 
     def first_after(self, publisher: str, position: Position) -> int:
-        """Return the first number that is certainly after the position; the next number if there is none."""
+        """Return the first number that is certainly after the position, or the next number if there is none."""
         published = self._published[publisher]
         known = [seq for place, seq in self._places(publisher) if place > position]
         place = bisect_right(published, (position.timestamp, 1 << 62))
@@ -38,7 +38,7 @@ class Stamps:
         return min(known, default=published[-1][1] + 1)
 
     def between(self, publisher: str, since: int, until: int) -> tuple[int, int]:
-        """Return the numbers whose timestamps may be after one position and up to another."""
+        """Return the first and last number whose timestamps may be after one position and up to another."""
         return self.last_up_to(publisher, Position.at(since)) + 1, self.first_after(publisher, Position.at(until)) - 1
 
     def last_up_to(self, publisher: str, position: Position) -> int:

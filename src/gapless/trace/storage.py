@@ -1,4 +1,4 @@
-"""A trace on disk: a folder per table with Parquet files, readable by anything that reads Parquet.
+"""Stores traces on disk: a folder for each table with Parquet files.
 
 A trace appears as a whole: the folders are built next to their destination and moved into place by
 one rename. An earlier trace at the same place is replaced; anything else there is left alone, with
@@ -25,16 +25,15 @@ from gapless.trace.tables import KNOWN_VERSIONS, TABLES, VERSION_KEY, arrow_sche
 __all__ = ["count_rows", "must_be_free", "read_trace", "write_trace"]
 
 ROWS_PER_GROUP = 65_536
-"""Rows buffered per table before a flush: large enough to compress well, small enough for memory."""
+"""The number of rows buffered per table before a flush: large enough to compress well, small enough for memory."""
 
 OPTIONAL_TABLES = frozenset({"messages", "cut_short", "skipped"})
-"""These tables are always written, but a trace without them can be read: messages affect counts,
-not verdicts, and without `cut_short` all clients are complete.
-"""
+"""Tables that are always written but not required for reading. Messages affect counts, not verdicts, and without
+`cut_short` all clients are complete."""
 
 
 def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
-    """Write one or several traces to `directory`, which must be missing, empty, or an earlier trace."""
+    """Write traces to a directory that is missing, empty, or contains an earlier trace."""
     target = Path(directory).absolute()
     replaced = _must_be_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +48,7 @@ def write_trace(traces: Trace | Iterable[Trace], directory: Path | str) -> None:
 
 
 def read_trace(directory: Path | str, *, without: Collection[str] = ()) -> Trace:
-    """Read every run in `directory`; raise a `TraceError` that says what is wrong with it.
+    """Return all runs in a directory as one trace. Raise a `TraceError` that says what is wrong with it.
 
     `without` names tables that are not read; they are empty then.
     """
@@ -58,8 +57,8 @@ def read_trace(directory: Path | str, *, without: Collection[str] = ()) -> Trace
 
 
 def count_rows(directory: Path | str) -> dict[str, int]:
-    """Return the number of rows of each table, from its metadata; raise a `TraceError` that says
-    what is wrong.
+    """Return the number of rows of each table, from its metadata. Raise a `TraceError` that says what is wrong with the
+    trace.
     """
     source = _existing(directory)
     return {table: sum(_count(file) for file in _files(table, source / table)) for table in TABLES}
@@ -82,12 +81,14 @@ def _existing(directory: Path | str) -> Path:
 
 
 def must_be_free(directory: Path | str) -> None:
-    """Raise a `TraceError` if no trace can be written there, to fail before a long run."""
+    """Raise a `TraceError` if no trace can be written to the directory, so that a long run fails early."""
     _must_be_replaceable(Path(directory).absolute())
 
 
 def _must_be_replaceable(target: Path) -> bool:
-    """Return whether an earlier trace has to be replaced; raise an error if anything else is there."""
+    """Return whether the directory contains an earlier trace, which has to be replaced. Raise an error if it contains
+    anything else.
+    """
     if not target.exists():
         return False
     if not target.is_dir():

@@ -33,9 +33,8 @@ __all__ = [
 
 SCHEMA_VERSION = "3"
 KNOWN_VERSIONS = ("1", "2", "3")
-"""Versions that can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and
-no table `cut_short`; before version 3 there is no table `skipped`.
-"""
+"""The versions of the format that can be read. Version 1 has no `runs.clock_skew_ms`, no `subscriptions.ready`, and no
+table `cut_short`. Before version 3 there is no table `skipped`."""
 VERSION_KEY = b"gapless.trace.version"
 
 TABLES: dict[str, type[Row]] = {
@@ -69,7 +68,7 @@ def _arrow_type(annotation: Any) -> pa.DataType:
 
 
 def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
-    """Return the rows column by column."""
+    """Return the rows as an Arrow table."""
     schema = arrow_schema(table)
     arrays = [pa.array([getattr(row, field.name) for row in rows], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -77,15 +76,13 @@ def rows_to_table(table: str, rows: list[Row]) -> pa.Table:
 
 @cache
 def column_default(table: str, column: str) -> Any:
-    """Return the value of rows written before this column existed; None if every version has it."""
+    """Return the default of a column for rows of earlier versions, or None if every version has the column."""
     [field] = [field for field in msgspec.structs.fields(TABLES[table]) if field.name == column]
     return None if field.default is msgspec.NODEFAULT else field.default
 
 
 def table_to_rows(table: str, found: pa.Table, place: str) -> list[Any]:
-    """Return the rows of a table that was read from `place`; raise a `TraceError` where it does not
-    fit the format.
-    """
+    """Return the rows of a table that was read from `place`. Raise a `TraceError` where it does not fit the format."""
     columns = [_column(found, field, place, column_default(table, field.name)) for field in arrow_schema(table)]
     rows = list(map(TABLES[table], *columns))
     if table in ("runs", "subscriptions", "history"):
@@ -105,7 +102,7 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
         raise TraceError(f"{place}: column {field.name!r} has {column.null_count} nulls, but may have none")
     if not pa.types.is_string(column.type):
         return list(column.to_pylist())
-    # Names repeat: rows share the strings.
+    # Names repeat, so rows share the strings.
     encoded = column.combine_chunks().dictionary_encode()
     names = [*encoded.dictionary.to_pylist(), None]
     return [names[place] for place in encoded.indices.fill_null(-1).to_pylist()]
@@ -120,7 +117,7 @@ def _words(row_type: type[Row]) -> dict[str, list[str]]:
 
 
 def _check_words(rows: list[Any], row_type: type[Row], place: str) -> None:
-    """Check that these columns hold only their words."""
+    """Check that enumerated columns contain only allowed values."""
     for name, words in _words(row_type).items():
         strange = {getattr(row, name) for row in rows} - set(words)
         if strange:

@@ -1,5 +1,4 @@
-"""Checks a run in progress: reads what clients write, as they write it, and reports the anomalies
-so far.
+"""Checks a run in progress: reads what clients write while they write it, and reports the anomalies so far.
 
 | rule | module |
 | --- | --- |

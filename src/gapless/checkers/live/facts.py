@@ -1,5 +1,4 @@
-"""The facts that a subscription receives, ordered so that events precede their deliveries, and
-causes their effects.
+"""The facts on which the check of a subscription is based. Events precede their deliveries, and causes their effects.
 
 Times are wall-clock milliseconds.
 """
@@ -18,11 +17,11 @@ __all__ = [
 
 
 class _Fact(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
-    """The name of the kind, then the fields."""
+    """Base class of facts, encoded as the name of the kind followed by the fields."""
 
 
 class Requested(_Fact, frozen=True):
-    """The client requested it."""
+    """The client requested the subscription."""
 
     run: str
     guarantee: Guarantee
@@ -33,39 +32,39 @@ class Requested(_Fact, frozen=True):
 
 
 class Refused(_Fact, frozen=True):
-    """The subscription was rejected."""
+    """The network rejected the subscription."""
 
 
 class Activated(_Fact, frozen=True):
-    """`subscribe()` returned."""
+    """The call of `subscribe()` returned."""
 
     time_ms: float
 
 
 class Attached(_Fact, frozen=True):
-    """It is one client's share of a durable subscription, which is judged as a whole, after the run."""
+    """The subscription is one client's share of a durable subscription, which is checked as a whole after the run."""
 
 
 class Cut(_Fact, frozen=True):
-    """Its events of the publisher begin with this number."""
+    """The events of a publisher in the subscription begin with this number."""
 
     publisher: str
     from_seq: int
 
 
 class Voided(_Fact, frozen=True):
-    """Its cuts so far are void."""
+    """The starting cuts so far are void."""
 
 
 class Ended(_Fact, frozen=True):
-    """It has ended, with this ending cut."""
+    """The subscription has ended, with this ending cut."""
 
     last_seq: dict[str, int]
     time_ms: float
 
 
 class Skipped(_Fact, frozen=True):
-    """These numbers of these publishers were reported to it as lost."""
+    """These numbers of these publishers were reported to the subscription as lost."""
 
     lost: dict[str, list[tuple[int, int]]]
 
@@ -77,18 +76,18 @@ class Due(_Fact, frozen=True):
     seq: int
     published_ms: float
     order: str | None
-    """The causal order that it belongs to: the topic if each is checked separately; None if none."""
+    """The causal order that the event belongs to: its topic if topics are checked separately, or None."""
     past: dict[str, int]
-    """By publisher: the number up to which its past, in that order, goes."""
+    """For each publisher, the number up to which the event's past in that order extends."""
 
     @property
     def event_id(self) -> str:
-        """`publisher:seq`."""
+        """Return the event's name, `publisher:seq`."""
         return f"{self.publisher}:{self.seq}"
 
     @property
     def advances(self) -> dict[str, int]:
-        """A superset of what it adds to the past of its predecessor."""
+        """Return a superset of the entries by which the event's past exceeds that of its predecessor."""
         return self.past
 
 
@@ -104,7 +103,7 @@ class Delivered(_Fact, frozen=True):
 
 
 class Stray(_Fact, frozen=True):
-    """An event was delivered for this subscription, which does not exist or is another client's."""
+    """An event was delivered for a subscription that does not exist or belongs to another client."""
 
     run: str
     event_id: str

@@ -1,5 +1,4 @@
-"""Merges the acts of all clients while their parts grow, so that no event is delivered before it is
-published.
+"""Merges the actions of all clients while their parts grow, so that no event is delivered before it is published.
 
 Parts are read at different moments, so a delivery may be known before its publication. Then its
 client waits. A publication is written to disk before it is sent to a broker: if it is missing after
@@ -34,18 +33,18 @@ from gapless.trace import part_records as records
 __all__ = ["HORIZON_MS", "Line", "Replay"]
 
 HORIZON_MS = 30_000.0
-"""How long an event is held for new subscriptions, and how long an ended subscription receives facts."""
+"""How long an event is kept for new subscriptions, and how long an ended subscription receives facts."""
 KEPT_MAX = 5_000
-"""Maximum number of events of one publisher that are held for new subscriptions."""
+"""Maximum number of events of one publisher that are kept for new subscriptions."""
 PATIENCE = 2
 """How often all parts are read again before a missing event counts as never published."""
 LEFT_MAX = 100_000
-"""Maximum number of former clients whose last number is kept."""
+"""Maximum number of former clients whose last event number is kept."""
 MISSING_MAX = 10_000
 """Maximum number of publishers without a part."""
 
 Line: TypeAlias = tuple[str, records.Record]
-"""A part, and its next record."""
+"""A part, and the next record in it."""
 
 FactFor: TypeAlias = tuple[str, facts.Fact]
 """A subscription, and a fact for it."""
@@ -64,19 +63,19 @@ class _Client:
     stalled: int = 0
     steps: int = 0
     left_out: int = 0
-    """Deliveries to it that are omitted, because nothing is known about their publisher."""
+    """Deliveries to the client that are omitted, because nothing is known about their publisher."""
     last_ms: float | None = None
     published: int = 0
     sent: int = 0
     reported: int = 0
-    """The number up to which subscriptions know its events."""
+    """The number up to which subscriptions know the client's events."""
     forgotten: int = 0
     is_closed: bool = False
     window: dict[int, _Held] = field(default_factory=dict)
     floor: int = 0
-    """The number up to which its events are no longer held."""
+    """The number up to which the client's events are no longer kept."""
     known: dict[str, Knowledge[facts.Due]] = field(default_factory=dict)
-    """Its knowledge in each causal order."""
+    """The client's knowledge in each causal order."""
 
 
 @dataclass
@@ -88,27 +87,27 @@ class _Route:
 
 
 class Replay:
-    """One run. `feed` passes it the records written since the last call."""
+    """Replays the records of one run. `feed` passes it the records written since the last call."""
 
     def __init__(self) -> None:
         self.run: RunRow | None = None
         self.fault = ""
         self._machines: set[str] = set()
         self._parts: dict[str, str] = {}
-        """The client of each part."""
+        """The client that wrote each part."""
         self._clients: dict[str, _Client] = {}
         self._left: dict[str, int] = {}
         self._missing: dict[str, tuple[int, int]] = {}
-        """Publishers without a part: the last number delivered, and the number of omitted deliveries."""
+        """For publishers without a part, the last delivered number and the number of omitted deliveries."""
         self._unknown: dict[str, int] = {}
-        """Clients of which no part was read yet, and how often all parts were read since."""
+        """For clients of which no part was read yet, how often all parts were read since."""
         self._routes: dict[str, _Route] = {}
         self._events = 0
         self._now_ms = 0.0
         self._read = 0
 
     def feed(self, lines: Iterable[Line]) -> list[FactFor]:
-        """Process the next records of each part, in its order; return the facts for subscriptions."""
+        """Process the next records of each part in order. Return the resulting facts for subscriptions."""
         self._read = 0
         for part, record in lines:
             self._read += 1
@@ -124,7 +123,7 @@ class Replay:
         return reported
 
     def report(self) -> RunReport:
-        """Return what is known about the run."""
+        """Return the report on the run so far."""
         clients = self._clients.values()
         run = self.run.run if self.run is not None else ""
         return RunReport(
@@ -144,7 +143,7 @@ class Replay:
             self._now_ms,
         )
 
-    # ---- in which order -----------------------------------------------------------------------------------
+    # ---- ordering -------------------------------------------------------------------------------------------
 
     def _take(self, part: str, record: records.Record) -> None:
         if isinstance(record, records.Opened):
@@ -181,7 +180,7 @@ class Replay:
                     ready.append(client)
 
     def _give_up_on_unknown(self) -> None:
-        """After reading everything again, mark clients without a part."""
+        """Mark clients without a part as missing, after all parts were read again."""
         for publisher, times in list(self._unknown.items()):
             if times < PATIENCE:
                 self._unknown[publisher] = times + 1
@@ -216,7 +215,7 @@ class Replay:
         del client.queue[:done]
 
     def _is_alone(self, client: _Client) -> bool:
-        """Return whether it waits for something that no other client's wait explains."""
+        """Return whether the client waits for a publication although no other client's wait explains that."""
         head = client.queue[0] if client.queue else None
         if not isinstance(head, records.Delivered):
             return False
@@ -224,13 +223,13 @@ class Replay:
         return publisher is None or not publisher.queue
 
     def _is_decided(self, record: records.Delivered) -> bool:
-        """Return whether it is known if the event was published."""
+        """Return whether it is known if the delivered event was published."""
         publisher = self._clients.get(record.publisher)
         if publisher is None:
             return record.publisher in self._left or record.publisher in self._missing
         return record.seq <= publisher.published or publisher.is_closed
 
-    # ---- what happens -------------------------------------------------------------------------------------
+    # ---- processing -----------------------------------------------------------------------------------------
 
     def _apply_report(self, client: _Client, record: records.Record) -> Iterator[FactFor]:
         match record:
@@ -305,7 +304,7 @@ class Replay:
         return client.known.setdefault(order, Knowledge(client.name))
 
     def _order_of(self, attributes: Attributes) -> str | None:
-        """Return the causal order of such an event."""
+        """Return the causal order to which an event with these attributes belongs."""
         guarantee = self.run.guarantee if self.run is not None else ""
         if guarantee == "gcd":
             return ""
@@ -355,7 +354,7 @@ class Replay:
         return None, "forgotten" if 0 < record.seq <= publisher.floor else "unpublished"
 
     def _release(self, client: _Client) -> Iterator[FactFor]:
-        """Yield events that have left, as facts for subscriptions."""
+        """Yield the client's events that have left it, as facts for subscriptions."""
         upto = min(client.sent, client.published)
         for seq in range(client.reported + 1, upto + 1):
             held = client.window.get(seq)
@@ -373,7 +372,7 @@ class Replay:
                     yield name, held.due
         client.reported = max(client.reported, upto)
 
-    # ---- what is forgotten --------------------------------------------------------------------------------
+    # ---- forgetting -----------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         horizon_ms = self._now_ms - HORIZON_MS

@@ -13,21 +13,19 @@ class RunReport(msgspec.Struct, frozen=True):
 
     run: RunRow | None
     fault: str
-    """Why these parts cannot be checked; empty if they can."""
+    """Why the parts cannot be checked, or an empty string if they can."""
     machines: list[str]
     events: int
     open_clients: list[CutShortRow]
-    """Clients that have not closed their part, or have none. If the run ended now, they would be
-    incomplete.
-    """
+    """The clients that have not closed their part, or have none. If the run ended now, they would be incomplete."""
     read: int
-    """Records read since the last report."""
+    """The number of records read since the last report."""
     waiting: int
-    """Records that wait for a publication."""
+    """The number of records that wait for a publication."""
     held: int
-    """Events that are held."""
+    """The number of events that are kept."""
     now_ms: float
-    """The time of the latest known act."""
+    """The time of the latest known action."""
 
 
 class SubscriptionReport(msgspec.Struct, frozen=True):
@@ -37,24 +35,24 @@ class SubscriptionReport(msgspec.Struct, frozen=True):
     client: str
     filter: str
     exists: bool
-    """False if it was rejected, or is known only from a wrong delivery."""
+    """False if the subscription was rejected, or is known only from a wrong delivery."""
     state: str
-    """`asked`, `active` or `ended`."""
+    """The state: `asked`, `active` or `ended`."""
     deliveries: int
     accepted: int
     lag: int
-    """Matching events that have left their publishers and are not delivered yet."""
+    """The number of matching events that have left their publishers and are not delivered yet."""
     behind_ms: float
-    """The age of the oldest of them."""
+    """The age of the oldest of these events."""
     open: int
-    """Events that it holds."""
+    """The number of events that the checker keeps for the subscription."""
     unjudged: int
-    """Deliveries of events that are too old to be checked."""
+    """The number of deliveries that were too old to be checked."""
     anomalies: list[Anomaly]
-    """Anomalies if the run continues."""
+    """The anomalies if the run continues."""
     at_rest: list[Anomaly]
     """The anomalies if nothing more arrives."""
     more: dict[AnomalyKind, int]
-    """Anomalies that are counted but not listed."""
+    """The number of anomalies that are counted but not listed, by kind."""
     silence: str | None
     silence_at_rest: str | None

@@ -1,5 +1,4 @@
-"""Checks one subscription of a running network: a `SubscriptionChecker` for late facts, in bounded
-memory.
+"""Checks one subscription of a running network: a `SubscriptionChecker` for late facts, in bounded memory.
 
 A gap becomes a `fifo-inversion` if the event arrives later. A cut may become known after events
 that it excludes have arrived: these events are then spurious, and do not count.
@@ -31,13 +30,13 @@ from gapless.trace import CutRow, SkippedRow, SubscriptionRow
 __all__ = ["KEPT_MAX", "LiveChecker"]
 
 RECENT = 200
-"""Deliveries whose steps are remembered."""
+"""The number of deliveries whose position in the history is remembered."""
 KEPT_MAX = 1_000
-"""Maximum number of listed anomalies of one subscription; more are counted."""
+"""Maximum number of anomalies of one subscription that are listed; more are counted."""
 
 
 class LiveChecker:
-    """Checks one subscription id, whether or not the subscription exists.
+    """Checks the subscription with one id, whether or not the subscription exists.
 
     For a durable subscription it only counts the deliveries. Which events are due to one client depends on what all
     others acknowledge, so only the merged trace can be checked.
@@ -51,7 +50,7 @@ class LiveChecker:
         self._deliveries = 0
 
     def take(self, fact: facts.Fact) -> None:
-        """Process the next fact."""
+        """Process the next fact about the subscription."""
         match fact:
             case facts.Requested():
                 row = SubscriptionRow(
@@ -80,7 +79,7 @@ class LiveChecker:
             self._more[outcome.kind] += 1
 
     def report(self, skew_ms: float = 0.0) -> SubscriptionReport:
-        """Return the report, and drop what is no longer needed."""
+        """Return the report, and drop data that is no longer needed."""
         if self._judge is not None:
             outcome = self._judge.report(skew_ms)
             return msgspec.structs.replace(
@@ -97,21 +96,21 @@ class LiveChecker:
 
 
 class _BoundedJudge(SubscriptionChecker):
-    """A subscription that was requested."""
+    """Checks a subscription that was requested."""
 
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee) -> None:
         super().__init__(row, guarantee)
         self._dropped: dict[str, int] = {}
-        """By publisher: the number up to which events are no longer held."""
+        """For each publisher, the number up to which events are no longer kept."""
         self._seen: dict[str, int] = {}
-        """By publisher: the last number that was due."""
+        """For each publisher, the last number that was due."""
         self._more: Counter[AnomalyKind] = Counter()
         self._unjudged = 0
         self._is_durable = False
         self._now_ms = row.requested_ms
 
     def take(self, fact: facts.Fact) -> None:
-        """Process the next fact."""
+        """Process the next fact about the subscription."""
         row = self.history.row
         match fact:
             case facts.Activated():
@@ -169,7 +168,7 @@ class _BoundedJudge(SubscriptionChecker):
                 self._revoke(publisher)
 
     def _deliver_again(self, delivery: Delivery) -> None:
-        """Process a delivery that matches and is not open: it is a duplicate, or too old."""
+        """Process a delivery that matches and is not due: it is a duplicate, or too old."""
         first = self._steps.get(delivery.event_id)
         if first is not None:
             self._note(duplicate_delivery(delivery, first if first >= 0 else ~first))
@@ -186,12 +185,10 @@ class _BoundedJudge(SubscriptionChecker):
         else:
             self._more[anomaly.kind] += 1
 
-    # ---- a cut that comes late --------------------------------------------------------------------------------
+    # ---- late cuts -------------------------------------------------------------------------------------------------
 
     def _revoke(self, publisher: str) -> None:
-        """Revoke deliveries that a cut excludes, which became known later: they are spurious, and
-        do not count.
-        """
+        """Revoke deliveries that a cut excludes which became known later. They are spurious, and do not count."""
         row = self.history.row
         came = [
             (int(seq), step)
@@ -209,7 +206,7 @@ class _BoundedJudge(SubscriptionChecker):
                 self._revoke_one(delivery, flaw, left)
 
     def _revoke_one(self, delivery: Delivery, flaw: str, left: list[int]) -> None:
-        """Revoke one delivery. `left`: the other accepted numbers of its publisher."""
+        """Revoke one delivery. `left` are the other accepted numbers of its publisher."""
         history, publisher, event_id = self.history, delivery.publisher, delivery.event_id
         history.accepted -= 1
         about = [found for found in self._found if found.event == event_id]
@@ -227,10 +224,10 @@ class _BoundedJudge(SubscriptionChecker):
             else:
                 bound.pop(publisher, None)
 
-    # ---- what there is to say ---------------------------------------------------------------------------------
+    # ---- reports ---------------------------------------------------------------------------------------------------
 
     def report(self, skew_ms: float) -> SubscriptionReport:
-        """Return the report, and drop what is no longer needed."""
+        """Return the report, and drop data that is no longer needed."""
         history, row = self.history, self.history.row
         self._forget(skew_ms)
         waiting = self._absences().after_last if row.ended_ms is None else []
@@ -255,10 +252,10 @@ class _BoundedJudge(SubscriptionChecker):
             silence_at_rest=at_rest.silence,
         )
 
-    # ---- what is forgotten ------------------------------------------------------------------------------------
+    # ---- forgetting ------------------------------------------------------------------------------------------------
 
     def _forget(self, skew_ms: float) -> None:
-        self._absences()  # records what follows on open events, before accepted numbers are dropped
+        self._absences()  # records the consequences for open events, before accepted numbers are dropped
         self._drop_before_start(skew_ms)
         self._drop_skipped()
         if self.history.row.ended_ms is not None:
@@ -298,7 +295,7 @@ class _BoundedJudge(SubscriptionChecker):
                     self._drop(waiting, event)
 
     def _drop_skipped(self) -> None:
-        """Drop events that were reported as lost; they may still come for a while."""
+        """Drop events that were reported as lost. They can still be delivered for a while."""
         for publisher in self.history.skipped:
             waiting = self._open.get(publisher, {})
             for seq, event in list(waiting.items()):
@@ -315,7 +312,7 @@ class _BoundedJudge(SubscriptionChecker):
         return cut.from_seq if cut is not None else 0
 
     def _drop_after_end(self) -> None:
-        """Drop events after an ending cut: they are not missing."""
+        """Drop events after the ending cut, which are not missing."""
         history = self.history
         for publisher, waiting in self._open.items():
             end = history.end(publisher)
@@ -328,7 +325,7 @@ class _BoundedJudge(SubscriptionChecker):
 
 
 def _is_void(found: Anomaly, revoked: Delivery, left: list[int]) -> bool:
-    """Return whether an inversion existed only against an event that does not count."""
+    """Return whether an inversion existed only in relation to an event that does not count."""
     if found.kind != "fifo-inversion" or found.witness[0] != revoked.event_id:
         return False
     late = int(str(found.event).rpartition(":")[2])

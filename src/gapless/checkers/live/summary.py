@@ -1,4 +1,4 @@
-"""The verdict on a run in progress, or on one that has just ended, from the reports on its subscriptions."""
+"""Computes the verdict on a run in progress, or on one that has just ended, from the reports on its subscriptions."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,9 @@ __all__ = ["sum_up"]
 
 
 def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: bool) -> Verdict:
-    """Return the verdict of `check` if the run ended now. `quiesced`: in silence, with all faults healed."""
+    """Return the verdict that `check` would give if the run ended now. `quiesced` means in silence, with all faults
+    healed.
+    """
     assert run.run is not None
     cut_short = IncompleteClient(run.open_clients, run.run.run)
     found: list[Anomaly] = []
@@ -37,7 +39,7 @@ def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: b
 
 
 def _counts(anomaly: Anomaly, cut_short: IncompleteClient) -> bool:
-    """Return whether it can be decided: the last publications of an incomplete client may be unknown."""
+    """Return whether the anomaly is certain. The last publications of an incomplete client may be unknown."""
     is_unpublished = anomaly.kind == "spurious" and anomaly.publisher is None and anomaly.event is not None
     return not (is_unpublished and str(anomaly.event).rpartition(":")[0] in cut_short)
 

@@ -1,1 +1,1 @@
-"""Parts that several protocols share."""
+"""Modules that several protocols share."""

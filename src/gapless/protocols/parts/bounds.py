@@ -1,4 +1,4 @@
-"""Bounds that both ends of a client's connection check: the client refuses a call, the broker refuses the client."""
+"""Limits on a client's registrations. The client refuses a call that exceeds them, and the broker expels the client."""
 
 from collections.abc import Iterable
 
@@ -10,11 +10,11 @@ TEXT_MAX = 1 << 20
 """The maximum number of characters in the names and filters of one client: 20,000 subscriptions of 50 characters."""
 
 READINGS_MAX = 16
-"""The maximum number of subscriptions of one client that read history at a time: a broker keeps some pages for each."""
+"""The maximum number of subscriptions of one client that read history at a time. A broker keeps some pages for each."""
 
 
 def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
-    """Check the total size of a client's subscriptions and advertisements, by name and filter."""
+    """Raise an error if the names and filters of a client's subscriptions and advertisements are too long in all."""
     size = sum(len(name) + len(text) for name, text in named)
     if size > TEXT_MAX:
         raise CallError(
@@ -24,7 +24,7 @@ def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
 
 
 def check_readings(client: str, count: int) -> None:
-    """Check how many histories a client reads at a time."""
+    """Raise an error if a client reads history with too many subscriptions at a time."""
     if count > READINGS_MAX:
         raise CallError(
             f"{client!r} reads history with more than {READINGS_MAX} subscriptions at a time; let some end, or go over "

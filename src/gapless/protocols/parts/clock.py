@@ -1,4 +1,4 @@
-"""The clock that timestamps events: a hybrid logical clock.
+"""A hybrid logical clock, which timestamps events.
 
 A timestamp is a time in microseconds, advanced if needed: it is larger than every timestamp that the broker had seen
 when it gave it. Each frame between brokers contains the sender's clock, and a client that moves reports the largest
@@ -13,25 +13,26 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """The clock of one incarnation."""
+    """The clock of one incarnation of a broker."""
 
     def __init__(self) -> None:
         self.now = 0
-        """The time in microseconds, as set by the host."""
+        """The host's time in microseconds."""
         self.last = 0
-        """An upper bound of all timestamps seen or given here."""
+        """An upper bound of all timestamps that the broker has seen or given."""
 
     def see(self, stamp: int) -> None:
-        """Note a timestamp: later ones given here are larger."""
+        """Take a timestamp into account: later ones given by this clock are larger."""
         if stamp > self.last:
             self.last = stamp
 
     def is_behind(self, stamp: int) -> bool:
-        """Return whether a client reports a timestamp that no broker has given, as far as is known here. A client never
-        advances the clock that far: it waits until the clocks of brokers have."""
+        """Return whether no broker can have given this timestamp yet, as far as this one knows. A client that reports
+        such a timestamp waits, and never advances the clock.
+        """
         return stamp > max(self.now, self.last)
 
     def next(self) -> int:
-        """Return a timestamp larger than all before it."""
+        """Return a new timestamp, larger than all earlier ones."""
         self.last = max(self.now, self.last + 1)
         return self.last

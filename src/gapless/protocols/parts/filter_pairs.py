@@ -1,4 +1,6 @@
-"""A cache of results for pairs of filters: brokers repeat the same tests with every advertisement and handover."""
+"""Caches the results of comparing pairs of filters. Brokers repeat the same tests with every advertisement and
+handover.
+"""
 
 from functools import lru_cache
 
@@ -11,11 +13,11 @@ PAIRS_MAX = 65_536
 
 @lru_cache(PAIRS_MAX)
 def overlap(one: Filter, other: Filter) -> bool:
-    """Return whether an event may match both."""
+    """Return whether an event may match both filters."""
     return one.overlaps(other)
 
 
 @lru_cache(PAIRS_MAX)
 def cover(one: Filter, other: Filter) -> bool:
-    """Return whether every event that matches the other matches this one."""
+    """Return whether every event that matches `other` matches `one`."""
     return one.covers(other)

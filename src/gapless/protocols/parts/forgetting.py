@@ -1,4 +1,4 @@
-"""Bounded memory: the oldest entries are dropped first."""
+"""Bounds collections by dropping their oldest entries."""
 
 from typing import Any
 

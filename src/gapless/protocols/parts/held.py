@@ -1,4 +1,4 @@
-"""The state of a client: its subscriptions and its advertisements."""
+"""The state that clients keep for their subscriptions and advertisements."""
 
 from gapless.filters import Filter
 from gapless.protocols.parts.messages import Cuts
@@ -7,26 +7,26 @@ __all__ = ["Held", "Offer"]
 
 
 class Held:
-    """A subscription as its client keeps it: its start, and its progress."""
+    """A subscription in the state of its client, with its starting cut and its progress."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.cuts: Cuts = {}
         self.got: Cuts = {}
-        """The last number of each publisher that arrived."""
+        """For each publisher, the last number that was delivered."""
         self.is_active = False
 
     def last(self) -> Cuts:
-        """Return the ending cut, if the subscription ended now."""
+        """Return the ending cut that the subscription would have if it ended now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
 
 
 class Offer:
-    """An advertisement as its client keeps it."""
+    """An advertisement in the state of its client."""
 
     def __init__(self, name: str, pattern: Filter) -> None:
         self.name = name
         self.filter = pattern
         self.is_stable = False
         self.last = 0
-        """The last event that may rely on the advertisement, once it is withdrawn."""
+        """The number of the last event that may rely on the advertisement, after it is withdrawn."""

@@ -1,6 +1,7 @@
-"""Histograms of latencies, cheap enough to be always on.
+"""Measures latencies in histograms, cheaply enough to be always on.
 
-One publication and one delivery of each client are measured at a time: the next when the last is done.
+One publication and one delivery of each client are measured at a time. The next measurement begins when the last one
+has ended.
 """
 
 from bisect import bisect_left
@@ -13,7 +14,7 @@ BOUNDS_US = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_
 
 
 class Latencies:
-    """A histogram."""
+    """A histogram of durations."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_US) + 1)
@@ -25,7 +26,7 @@ class Latencies:
         self._sum_us += duration_us
 
     def summary(self) -> dict[str, Any]:
-        """Return for metrics: how many were within each bound, and the sum."""
+        """Return the number of durations within each bound and their sum, for metrics."""
         buckets, total = {}, 0
         for bound, count in zip(BOUNDS_US, self._counts, strict=False):
             total += count

@@ -1,4 +1,4 @@
-"""The base of the messages of all protocols, and messages that clients of several protocols send.
+"""The base class of all messages, and messages that clients of several protocols send.
 
 Such a client numbers its subscriptions and advertisements (`numbered_client`).
 """
@@ -19,21 +19,21 @@ Cuts: TypeAlias = dict[str, int]
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):
-    """Base of all messages: frozen, tagged by their class name, compact on the wire."""
+    """Base class of all messages: frozen, tagged by the name of their class, and compact when encoded."""
 
 
 # ---- from a client to its broker --------------------------------------------------------------------------
 
 
 class ClientAdvertise(Message, frozen=True):
-    """Says that the client may publish events that match the filter."""
+    """Announces that the client may publish events that match the filter."""
 
     number: int
     filter: str
 
 
 class ClientUnadvertise(Message, frozen=True):
-    """Says that the client's later publications do not rely on the advertisement."""
+    """Announces that the client's later publications do not rely on the advertisement."""
 
     number: int
 
@@ -46,13 +46,13 @@ class ClientSubscribe(Message, frozen=True):
 
 
 class ClientUnsubscribe(Message, frozen=True):
-    """Says that the client has ended the subscription."""
+    """Announces that the client has ended the subscription."""
 
     number: int
 
 
 class ClientPublish(Message, frozen=True):
-    """The client's next event."""
+    """Contains the client's next event."""
 
     event: Event
 
@@ -64,14 +64,16 @@ ClientWord: TypeAlias = ClientAdvertise | ClientUnadvertise | ClientSubscribe | 
 
 
 class Started(Message, frozen=True):
-    """Contains the subscription's start for some publishers; for none if no publisher advertises matching events."""
+    """Contains the subscription's starting cut for some publishers, or for none if no publisher advertises matching
+    events.
+    """
 
     number: int
     cuts: Cuts
 
 
 class Delivery(Message, frozen=True):
-    """An event for some of the client's subscriptions."""
+    """Contains an event for some of the client's subscriptions."""
 
     event: Event
     numbers: tuple[int, ...]

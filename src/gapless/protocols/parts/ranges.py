@@ -1,15 +1,15 @@
-"""Numbers of events, by publisher, as ranges: ascending and not adjacent."""
+"""Sets of event numbers by publisher, as ascending ranges that are not adjacent."""
 
 from typing import TypeAlias
 
 __all__ = ["Ranges", "add_range", "add_ranges", "without"]
 
 Ranges: TypeAlias = dict[str, list[tuple[int, int]]]
-"""By publisher: first and last."""
+"""For each publisher, the first and last number of each range."""
 
 
 def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
-    """Add the numbers from the first to the last."""
+    """Add the numbers from `first` to `last` of a publisher to the ranges."""
     known = ranges.setdefault(publisher, [])
     if not known or first > known[-1][1] + 1:
         known.append((first, last))
@@ -24,14 +24,14 @@ def add_range(ranges: Ranges, publisher: str, first: int, last: int) -> None:
 
 
 def add_ranges(ranges: Ranges, more: Ranges) -> None:
-    """Add all numbers of the second to the first."""
+    """Add all numbers in `more` to the ranges."""
     for publisher, pairs in more.items():
         for first, last in pairs:
             add_range(ranges, publisher, first, last)
 
 
 def without(known: list[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
-    """Return the parts of these numbers that are not in the ranges."""
+    """Return the parts of a range that the known ranges do not contain."""
     found = []
     for begin, end in known:
         if first < begin and first <= last:

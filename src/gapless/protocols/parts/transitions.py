@@ -1,4 +1,4 @@
-"""State machines whose illegal transitions raise.
+"""Restricts the transitions of state machines: assigning a state that may not follow raises an error.
 
     class Phase(Enum):
         OPEN = "open"
@@ -22,11 +22,11 @@ from typing import Any, TypeAlias
 __all__ = ["Transitions", "follow"]
 
 Transitions: TypeAlias = Mapping[Any, Set[Any]]
-"""For each state, the possible next states. Every state must be listed."""
+"""For each state, the set of possible next states. Every state must be listed."""
 
 
 class _Followed:
-    """A descriptor that only checks assignments: without `__get__`, Python reads the value from the object itself."""
+    """A descriptor that checks assignments. It has no `__get__`, so Python reads the value directly from the object."""
 
     def __init__(self, owner: str, name: str, table: Transitions) -> None:
         self._owner = owner
@@ -41,7 +41,7 @@ class _Followed:
 
 
 def follow(owner: type, name: str, table: Transitions) -> None:
-    """Restrict assignments to the attribute to these transitions."""
+    """Restrict the assignments to an attribute of a class to these transitions."""
     states = type(next(iter(table)))
     unnamed = [state.name for state in states if state not in table]
     assert not unnamed, f"the transitions of {owner.__name__}.{name} lack {unnamed}"

@@ -1,4 +1,4 @@
-"""Explores all interleavings of a small scenario on the shipped code of a protocol, instead of drawing some of them.
+"""Explores all interleavings of a small scenario with the real code of a protocol, instead of random ones.
 
 | module | contents |
 | --- | --- |

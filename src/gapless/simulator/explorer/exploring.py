@@ -1,4 +1,4 @@
-"""The search over all schedules of a scenario, within bounds.
+"""Searches all schedules of a scenario within bounds.
 
 Without a bound on delays, every possible transition is tried in every state. *Sleep sets* omit schedules that differ
 only in the order of transitions that commute: a transition that was tried before in a state, and commutes with the one
@@ -31,15 +31,15 @@ Asleep = frozenset[Transition]
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """The bounds of the exploration."""
+    """The bounds of an exploration."""
 
     delays: int = 1
-    """The maximum number of delays in one schedule; below 0 every order is tried."""
+    """The maximum number of delays in one schedule. Below 0, every order is tried."""
     ticks: int = 2
     seconds: float = 60.0
     states: int = 1_000_000
     replays: int = 20
-    """The number of schedules that are run again from their beginning, with the invariants checked after every step."""
+    """The number of schedules that are run again from the beginning, with the invariants checked after every step."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -47,15 +47,15 @@ class Report(msgspec.Struct, frozen=True):
 
     scenario: str
     delays: int
-    """The bound that was reached; all its schedules were tried if the exploration is complete."""
+    """The bound on delays that was reached. If the exploration is complete, all its schedules were tried."""
     is_complete: bool
     states: int
     transitions: int
     schedules: int
-    """The number of checked final states."""
+    """The number of final states that were checked."""
     node_states: int
     node_steps: int
-    """How often the shipped code ran; all other transitions were cached."""
+    """How many times the protocol's code ran. The results of all other transitions were cached."""
     seconds: float
     kinds: tuple[str, ...]
     """The types of the delivered messages."""
@@ -65,13 +65,13 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class _OutOfBoundsError(Exception):
-    """The time is up, or there are too many states."""
+    """Raised when the time is used up, or there are too many states."""
 
 
 def explore(
     scenario: Scenario, from_ms: float, bounds: Bounds, on_progress: Callable[[int, int], None] | None = None
 ) -> Report:  # fmt: skip
-    """Explore the scenario until a violation, the end, or a bound."""
+    """Explore the scenario until a violation is found, all schedules are tried, or a bound is reached."""
     search = _Search(scenario, from_ms, bounds, on_progress or (lambda states, transitions: None))
     levels = [-1] if bounds.delays < 0 else range(bounds.delays + 1)
     is_complete, reached = True, -1
@@ -111,7 +111,7 @@ class _Search:
         self.schedule: tuple[Transition, ...] = ()
 
     def run(self, delays: int) -> None:
-        """Explore with a bound."""
+        """Explore all schedules with at most `delays` delays."""
         self._met.clear()
         self._path: list[Transition] = []
         self._acts: Acts = list(self._before)
@@ -176,7 +176,7 @@ class _Search:
             return state, fresh
 
     def _was_met(self, state: State, asleep: Asleep, held: frozenset[Any], delays: int, ticks: int) -> bool:
-        """Return whether everything that can be tried here was, or will be."""
+        """Return whether everything that can be tried in this state was tried, or will be."""
         if delays < 0:
             key: Any = state._replace(flight=_by_channel(state)), ticks
             known = self._met.setdefault(key, [])
@@ -218,7 +218,7 @@ class _Search:
             self.symptom, self.schedule = symptom, tuple(self._path)
 
     def report(self, delays: int, *, is_complete: bool) -> Report:
-        """Return the result."""
+        """Return the report on the exploration."""
         kinds = tuple(sorted(self._world.kinds))
         return Report(
             self._scenario.name, delays, is_complete, self._states, self._transitions, self._schedules,

@@ -1,4 +1,4 @@
-"""The states of single nodes, as numbers, and the results of inputs.
+"""Numbers the states of single nodes, and caches the results of inputs.
 
 Interleavings of a few nodes have millions of states, but each node has few: the same node gets the same input again and
 again. So the state of a node is pickled and numbered, and the result of an input is computed once, by the shipped code.
@@ -33,42 +33,42 @@ __all__ = ["Backend", "LivePlaces", "Outcome", "Place", "Places"]
 
 
 class Place(NamedTuple):
-    """A node and its environment."""
+    """The state of a node and its application."""
 
     node: Node
     delivered: int = 0
-    """The number of deliveries that its application has taken."""
+    """The number of deliveries that the application has taken."""
     replied: tuple[int, ...] = ()
-    """How often it has applied each rule for replies."""
+    """How many times the application has applied each rule for replies."""
 
 
 class Outcome(NamedTuple):
     """The result of an input, besides the node's next state."""
 
     sent: tuple[tuple[str, Any], ...] = ()
-    """Receivers and messages (in the form of the backend)."""
+    """The receivers and messages, in the representation of the backend."""
     timers: tuple[tuple[str, int], ...] = ()
     calls: tuple[Any, ...] = ()
-    """The next calls of the application: replies."""
+    """The next calls of the application, which are replies."""
     acts: tuple[Effect, ...] = ()
-    """The acts that belong in the trace."""
+    """The actions that belong in the trace."""
     act: int = 0
-    """A number that identifies these acts."""
+    """A number that identifies these actions."""
 
 
 class Backend(Protocol):
-    """The representation of nodes and inputs."""
+    """Represents nodes and inputs for a `World`."""
 
     def keep(self, item: Input) -> Any:
-        """Return the form in which an input is queued."""
+        """Return the representation in which an input is queued."""
         ...
 
     def item(self, kept: Any) -> Input:
-        """Return the input itself."""
+        """Return the input that a representation stands for."""
         ...
 
     def react(self, name: str, place: Any, kept: Any, now: int) -> tuple[Any, Outcome]:
-        """Give a node an input."""
+        """Give a node an input. Return its next state and the outcome."""
         ...
 
 
@@ -119,22 +119,19 @@ def _outcome(
 
 
 class LivePlaces:
-    """The nodes themselves, for one schedule."""
+    """A backend of real nodes, for one schedule."""
 
     def __init__(self, replies: Sequence[ReplyRule], recorded: frozenset[type], *, paces: bool) -> None:
         self._replies, self._recorded, self._paces = replies, recorded, paces
         self.watch: Callable[[str, Node, Input, Sequence[Effect]], None] | None = None
 
     def keep(self, item: Input) -> Input:
-        """Return the input unchanged."""
         return item
 
     def item(self, kept: Input) -> Input:
-        """Return the input unchanged."""
         return kept
 
     def react(self, name: str, place: Place, kept: Input, now: int) -> tuple[Place, Outcome]:
-        """Step the node."""
         after, effects, calls = _step(name, place, kept, now, self._replies, self._paces)
         if self.watch is not None:
             self.watch(name, place.node, kept, effects)
@@ -142,7 +139,7 @@ class LivePlaces:
 
 
 class Places:
-    """All visited states of all nodes, and all inputs, as numbers."""
+    """A backend that stores all visited states of nodes, and all inputs, as numbers."""
 
     def __init__(self, replies: Sequence[ReplyRule], recorded: frozenset[type], *, paces: bool) -> None:
         self._replies, self._recorded, self._paces = replies, recorded, paces
@@ -153,13 +150,13 @@ class Places:
         self._acts: dict[bytes, int] = {}
         self._reactions: dict[tuple[int, int, int], tuple[int, Outcome]] = {}
         self.steps = 0
-        """How often the shipped code ran."""
+        """How many times the protocol's code ran."""
 
     def __len__(self) -> int:
         return len(self._pickles)
 
     def number(self, place: Place) -> int:
-        """Return the number of a node's state."""
+        """Return the number of a node's state, adding it if it is new."""
         key = self._dump(place)
         found = self._places.get(key)
         if found is None:
@@ -168,11 +165,11 @@ class Places:
         return found
 
     def place(self, number: int) -> Place:
-        """Return a copy of the node in this state."""
+        """Return a copy of the node in the state with this number."""
         return self._load(self._pickles[number])  # type: ignore[no-any-return]
 
     def keep(self, item: Input) -> int:
-        """Return the number of an input."""
+        """Return the number of an input, adding it if it is new."""
         key = self._dump(item)
         found = self._items.get(key)
         if found is None:
@@ -181,11 +178,11 @@ class Places:
         return found
 
     def item(self, kept: int) -> Input:
-        """Return the input of this number."""
+        """Return the input with this number."""
         return self._inputs[kept]
 
     def react(self, name: str, place: int, kept: int, now: int) -> tuple[int, Outcome]:
-        """Return the result of the input in this state: cached, or else computed."""
+        """Return the result of an input in a state, from the cache if possible."""
         key = place, kept, now
         found = self._reactions.get(key)
         if found is None:
@@ -204,14 +201,15 @@ class Places:
         return buffer.getvalue()
 
     def _load(self, data: bytes) -> Any:
-        return pickle.loads(data)  # pickled by this process
+        return pickle.loads(data)  # this process pickled the data
 
 
 class _Pickler(pickle.Pickler):
-    """Omits objects that never change, and keeps them alive: the tree, and the owners of clients."""
+    """A pickler that replaces objects which never change by numbers, and keeps them alive: the tree, and the owners of
+    clients.
+    """
 
     def reducer_override(self, value: Any) -> Any:
-        """Replace such an object by a number."""
         if isinstance(value, Overlay | Owners):
             _constants[id(value)] = value
             return _constant, (id(value),)

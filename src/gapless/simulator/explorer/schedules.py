@@ -1,4 +1,4 @@
-"""One schedule of a scenario: run on the nodes themselves, checked, and stored in a file.
+"""Runs, checks and saves one schedule of a scenario.
 
 A schedule is a list of transitions. After its last one, the run continues in the default order, until `settle_ms` have
 passed after the network has settled. In a file each transition is a word list: `deliver b0 b1`, `do 2 keep`, `tick`.
@@ -54,25 +54,24 @@ class Setting:
         self.recorded = frozenset((*recording.handlers(), PublishedMany, DeliverMany))
 
     def recorder(self) -> Recorder:
-        """Return an empty recorder."""
         return Recorder(
             run=self.scenario.name, protocol=self.spec.name, guarantee=self.spec.guarantee, scenario=self.scenario.name,
             seed=0, brokers=len(self.overlay.brokers), f=self.scenario.network.f,
         )  # fmt: skip
 
     def suspects_wrongly(self, state: State) -> bool:
-        """Return whether any node suspects a live one."""
+        """Return whether any node suspects a running one."""
         names = (*self.overlay.brokers, *(client.name for client in self.threads.clients))
         live = {name for name, place in zip(names, state.places, strict=True) if place is not None}
         return any(target in live and observer in live for observer, target in state.suspects)
 
     def live(self) -> tuple[World, LivePlaces]:
-        """Return a world of live nodes."""
+        """Return a world with real nodes."""
         places = LivePlaces(self.replies, self.recorded, paces=self.spec.paces)
         return self.world(places), places
 
     def world(self, backend: Any) -> World:
-        """Return a world over a backend."""
+        """Return a world with nodes of this backend."""
         return World(self.spec, self.overlay, self.scenario.network.f, self.options, self.threads, backend)
 
 
@@ -86,7 +85,7 @@ def _rule(reply: Reply) -> ReplyRule:
 
 
 def begin(setting: Setting, world: World, acts: Acts) -> State:
-    """Run the acts before the exploration, each at its time; the network settles in between."""
+    """Carry out the actions before the exploration, each at its time. The network settles in between."""
     state = settle(world, world.begin(acts), acts, 0)
     for act in setting.threads.before:
         state = settle(world, state, acts, act.at_us)
@@ -95,7 +94,7 @@ def begin(setting: Setting, world: World, acts: Acts) -> State:
 
 
 def settle(world: World, state: State, acts: Acts, until: int) -> State:
-    """Deliver everything in the order in which it was sent, and let timers fire that are due by then."""
+    """Deliver all messages in the order in which they were sent, and fire the timers that are due by then."""
     while True:
         heads = world.heads(state)
         if heads:
@@ -108,14 +107,15 @@ def settle(world: World, state: State, acts: Acts, until: int) -> State:
 
 
 def finish(setting: Setting, world: World, state: State, acts: Acts) -> State:
-    """Let the network settle."""
+    """Let the network settle after a schedule."""
     state = settle(world, state, acts, state.now)
     return settle(world, state, acts, state.now + setting.settle_us)
 
 
 def trace_of(setting: Setting, acts: Acts, end: State) -> Trace:
-    """Return the trace of these acts; their indices stand for times. With a cut or a false suspicion it is not
-    quiesced."""
+    """Return the trace of these actions, with their indices as times. After a cut or a false suspicion it is not
+    quiesced.
+    """
     recorder = setting.recorder()
     recording = Recording(recorder, setting.spec)
     handlers = recording.handlers()
@@ -134,14 +134,14 @@ def trace_of(setting: Setting, acts: Acts, end: State) -> Trace:
 
 
 def judge(setting: Setting, acts: Acts, end: State) -> Verdict:
-    """Return the verdict on the clients' histories."""
+    """Return the verdict of the checker on the clients' histories."""
     return check(trace_of(setting, acts, end))
 
 
 def run_schedule(
     scenario: Scenario, from_ms: float, schedule: Sequence[Transition], *, invariants: bool = True
 ) -> tuple[str, Verdict | None]:
-    """Run one schedule on the nodes themselves. Return the symptom, if there is one, and the verdict."""
+    """Run one schedule on real nodes. Return the symptom, or an empty string, and the verdict."""
     setting = setting_of(scenario, from_ms)
     world, places = setting.live()
     acts: Acts = []
@@ -169,7 +169,7 @@ def _watch(world: World, watch: Any, name: str, node: Any, item: Any, effects: A
 
 
 def save_schedule(file: Path, scenario: Scenario, from_ms: float, schedule: Sequence[Transition]) -> None:
-    """Write the scenario with the schedule, so that `gapless sim explore FILE` repeats it."""
+    """Write the scenario with the schedule to a file, so that `gapless sim explore FILE` repeats it."""
     explore = msgspec.structs.replace(
         scenario.explore, from_ms=from_ms, schedule=tuple(" ".join(word or "-" for word in each) for each in schedule)
     )
@@ -178,5 +178,5 @@ def save_schedule(file: Path, scenario: Scenario, from_ms: float, schedule: Sequ
 
 
 def load_schedule(scenario: Scenario) -> list[Transition]:
-    """Return the schedule in a scenario's file."""
+    """Return the schedule in a scenario file."""
     return [tuple("" if word == "-" else word for word in each.split(" ")) for each in scenario.explore.schedule]

@@ -1,6 +1,7 @@
-"""The acts of a scenario, as threads: acts of one thread keep their order, those of different threads do not.
+"""Groups the actions of a scenario into threads: those of one thread keep their order, those of different threads do
+not.
 
-The calls of a client are a thread, and so are the faults of a broker or of a pair of nodes. Acts before `from_ms` in
+The calls of a client form a thread, and so do the faults of a broker or of a pair of nodes. Actions before `from_ms` in
 the scenario happen before the exploration begins, in the order of their times.
 """
 
@@ -33,11 +34,11 @@ __all__ = ["Act", "Threads", "threads_of"]
 
 @dataclass(frozen=True)
 class Act:
-    """One call or fault."""
+    """One call or fault of a scenario."""
 
     kind: str
     names: tuple[str, ...]
-    """The nodes that it affects."""
+    """The nodes that the action affects."""
     call: Any = None
     at_us: int = 0
 
@@ -48,16 +49,16 @@ class Act:
 
 @dataclass(frozen=True)
 class Threads:
-    """All acts of a scenario."""
+    """All actions of a scenario, grouped by thread."""
 
     clients: tuple[Client, ...]
     before: tuple[Act, ...]
-    """Acts before the exploration, in this order."""
+    """The actions before the exploration, in their order."""
     threads: tuple[tuple[Act, ...], ...]
 
 
 def threads_of(scenario: Scenario, from_ms: float) -> Threads:
-    """Return the acts of a scenario as threads."""
+    """Return the actions of a scenario, grouped by thread."""
     if any(client.join_ms for client in scenario.clients):
         raise ScenarioError("clients that join late cannot be explored: leave join_ms out")
     if scenario.network.disks is not None:

@@ -1,4 +1,4 @@
-"""The state of a whole network, as a value, and its transitions.
+"""Represents the state of a whole network as a value, and computes its transitions.
 
 Messages between two nodes stay in order. A transition is one of
 
@@ -40,35 +40,35 @@ __all__ = ["Acts", "State", "Transition", "World"]
 Transition: TypeAlias = tuple[str, ...]
 Channel: TypeAlias = tuple[str, str]
 Acts: TypeAlias = list[tuple[str, Any]]
-"""The acts of clients in a transition: the client, and an effect or a call."""
+"""The actions of clients in a transition: pairs of a client and an effect or a call."""
 NEWS = ""
 
 
 class State(NamedTuple):
-    """The state of everything. Equal states have equal futures."""
+    """The state of the whole network. Equal states have equal futures."""
 
     now: int
     places: tuple[Any, ...]
-    """By node; None for a dead broker."""
+    """The state of each node, or None for a crashed broker."""
     timers: tuple[tuple[tuple[int, str], ...], ...]
     flight: tuple[tuple[Channel, Any], ...]
-    """Messages in flight, the oldest first."""
+    """The messages in flight, the oldest first."""
     done: tuple[int, ...]
-    """By thread: the number of its acts so far."""
+    """For each thread, the number of its actions so far."""
     suspects: frozenset[tuple[str, str]]
     cut: frozenset[frozenset[str]]
     incarnations: tuple[int, ...]
     histories: tuple[int, ...]
-    """By node: a number that identifies everything that its application received so far."""
+    """For each node, a number that identifies everything that its application has received."""
     standing: frozenset[tuple[str, str]]
-    """Subscriptions that are active or have ended."""
+    """The subscriptions that are active or have ended."""
     facts: frozenset[tuple[Any, ...]]
-    """For each publication: the subscriptions that were active at that time. Only this relates the times of different
-    clients."""
+    """For each publication, the subscriptions that were active at that time. Nothing else relates the times of
+    different clients."""
 
 
 class World:
-    """The network of a scenario. `backend` represents its nodes."""
+    """The network of a scenario, with nodes that `backend` represents."""
 
     def __init__(
         self, spec: ProtocolSpec, overlay: Overlay, f: int, options: Any, threads: Threads, backend: Backend
@@ -92,7 +92,7 @@ class World:
     # ---- the beginning ------------------------------------------------------------------------------------
 
     def begin(self, acts: Acts) -> State:
-        """Start all nodes; nothing is delivered yet. Needs a backend of nodes."""
+        """Start all nodes, without delivering anything. The backend must be one of real nodes."""
         count = len(self.names)
         state = State(
             0, (None,) * count, ((),) * count, (), (0,) * len(self.threads.threads), frozenset(), frozenset(),
@@ -112,11 +112,11 @@ class World:
         return state._replace(places=_with(state.places, self._index[name], place))
 
     def observe(self, begin: Callable[[str, Node], None]) -> None:
-        """Call an observer with every new broker."""
+        """Call `begin` with every new broker."""
         self._begun = begin
 
     def live_brokers(self) -> dict[str, Node]:
-        """Return the nodes of all live brokers. Needs a backend of nodes."""
+        """Return the nodes of all running brokers. The backend must be one of real nodes."""
         return dict(self._live)
 
     def _make(self, name: str, incarnation: int) -> Place:
@@ -133,7 +133,7 @@ class World:
         return [("deliver", *channel) for channel in channels]
 
     def possible(self, state: State) -> list[Transition]:
-        """Return the acts that can happen now."""
+        """Return the actions that can happen now."""
         found: list[Transition] = []
         for number, thread in enumerate(self.threads.threads):
             if state.done[number] < len(thread):
@@ -146,16 +146,16 @@ class World:
         return found
 
     def touches(self, transition: Transition, state: State) -> tuple[frozenset[str], bool, bool]:
-        """Return the nodes that it changes, whether it is a fault, and whether it can publish."""
+        """Return the nodes that a transition changes, whether it is a fault, and whether it can publish."""
         if transition[0] == "deliver":
             return frozenset((transition[2],)), False, transition[1] == transition[2]
         number = int(transition[1])
         act = self.threads.threads[number][state.done[number]]
-        nodes = self.names if act.kind == "restart" else act.names  # messages of others can reach it from then on
+        nodes = self.names if act.kind == "restart" else act.names  # other nodes can send to a restarted one
         return frozenset(nodes), act.call is None, act.is_publication
 
     def commute(self, one: Transition, other: Transition, state: State) -> bool:
-        """Return whether both orders of two transitions that are possible here lead to the same state."""
+        """Return whether both orders of two transitions, which are possible in this state, lead to the same state."""
         nodes, is_fault, publishes = self.touches(one, state)
         nodes2, is_fault2, publishes2 = self.touches(other, state)
         if nodes & nodes2 or (is_fault and is_fault2):
@@ -234,7 +234,7 @@ class World:
         return self._note(state, name, number, outcome, acts) if outcome.acts else state
 
     def _note(self, state: State, name: str, number: int, outcome: Outcome, acts: Acts) -> State:
-        """Record what a client's application received."""
+        """Record what the application of a client received."""
         acts += [(name, act) for act in outcome.acts]
         standing, facts = set(state.standing), set(state.facts)
         for act in outcome.acts:
@@ -251,7 +251,7 @@ class World:
     # ---- acts ---------------------------------------------------------------------------------------------
 
     def perform(self, state: State, act: Act, acts: Acts) -> State:
-        """Return the state after an act that belongs to no thread."""
+        """Return the state after an action that belongs to no thread."""
         return self._do(state, act, False, acts)
 
     def _do(self, state: State, act: Act, keeps: bool, acts: Acts) -> State:
@@ -314,7 +314,7 @@ class World:
         return state
 
     def _connect(self, state: State, one: str, other: str) -> State:
-        """Open a new connection: no message of the old one arrives after it."""
+        """Open a new connection between two nodes. No message of the previous one arrives after it."""
         gone = {(one, other), (other, one)}
         kept = []
         for channel, each in state.flight:
@@ -330,7 +330,7 @@ class World:
 
 
 def content(message: Any) -> Any:
-    """Return the wrapped message, if there is one."""
+    """Return the wrapped message if there is one, and otherwise the message itself."""
     while hasattr(message, "body"):
         message = message.body
     return message
