@@ -263,8 +263,7 @@ class GaplessBroker(BrokerNode):
 
     def _take_waiting(self, s: BrokerState) -> bool:
         """Process the next input that waited for the end of a handover; return whether there was one."""
-        d = s.durable
-        if not (s.inbox or d.finished or d.due_groups or d.dealt_at <= s.final.timestamp) or s.is_frozen:
+        if s.is_frozen or not (s.inbox or durable.is_due(s)):
             return False
         if durable.settle(s):
             return True

@@ -40,9 +40,7 @@ def propose(s: BrokerState, change: Change) -> None:
 def _begin(s: BrokerState, proposal: Proposal) -> None:
     """Begin the first change of the queue, with the current ballot if that may still be valid."""
     command = proposal.changes[0].command
-    if isinstance(command, ClientAttach) and not s.final.timestamp:
-        proposal.phase, proposal.waits = ProposalPhase.WAITING, 1  # a new subscription begins at a final position
-    elif isinstance(command, ClientAttach) and command.is_shared:
+    if isinstance(command, ClientAttach) and command.is_shared:
         proposal.phase, proposal.version = ProposalPhase.READING, NO_VERSION
         proposal.is_leader = False
         _ask(s, proposal)
@@ -199,7 +197,7 @@ def tick(s: BrokerState) -> None:
         if proposal.waits > 0:
             continue
         if proposal.phase is ProposalPhase.WAITING:
-            _begin(s, proposal)
+            _prepare(s, proposal)
         else:
             proposal.waits = REPEAT_TICKS
             _send(s, proposal)

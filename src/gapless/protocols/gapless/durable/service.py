@@ -20,7 +20,7 @@ from gapless.protocols.gapless.durable.relay import relay_report
 from gapless.protocols.gapless.durable.state import Attached, Change, NoteAbsence, WriteGroup
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["finish_changes", "lose_owner", "note_absence", "receive_call"]
+__all__ = ["finish_changes", "lose_owner", "note_absence", "receive_call", "take_waiting"]
 
 PENDING_MAX = 1_000
 """The maximum number of waiting calls of one client; further ones are ignored, and repeated with its next session."""
@@ -40,11 +40,21 @@ def receive_call(s: BrokerState, client: str, message: Any) -> None:
         case messages.ClientList():
             if sum(each.client == client for each in s.durable.lists.values()) < PENDING_MAX:
                 begin_list(s, session, message)
+        case messages.ClientAttach() if not s.final.timestamp:
+            if len(s.durable.waiting) < PENDING_MAX:
+                s.durable.waiting.append((client, message))
         case messages.ClientAttach() | messages.ClientAck() | messages.ClientMove():
             pending = s.durable.pending.get(client, 0)
             if pending < PENDING_MAX:
                 s.durable.pending[client] = pending + 1
                 propose(s, Change(message, client, session.number))
+
+
+def take_waiting(s: BrokerState) -> None:
+    """Process the calls that waited for the first final position."""
+    waiting, s.durable.waiting = s.durable.waiting, []
+    for client, message in waiting:
+        receive_call(s, client, message)
 
 
 def note_absence(s: BrokerState, client: str) -> None:

@@ -90,7 +90,7 @@ class ProposalPhase(Enum):
       the change changes nothing, it is done.
     - PREPARING: a majority promises to take part in no smaller ballot, and sends its records.
     - ACCEPTING: a majority stores the changed record; then the change is done.
-    - WAITING: begin again after some ticks, because another ballot was larger, or no position is final yet.
+    - WAITING: prepare again after some ticks, because another ballot was larger.
 
     A change can be done, or refused, in every phase but WAITING. Then the next one begins, if there is one: with
     ACCEPTING, if the ballot is still valid.
@@ -332,6 +332,8 @@ class DurableState:
         self.finished: deque[Change] = deque()
         self.lists: dict[int, PageRead] = {}
         # attached clients
+        self.waiting: list[tuple[str, ClientAttach]] = []
+        """Calls to attach that wait for the first final position, where new subscriptions begin."""
         self.pending: dict[str, int] = {}
         """By client: unfinished changes."""
         self.attached: dict[tuple[str, str], Attached] = {}

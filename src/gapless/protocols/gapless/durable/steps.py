@@ -8,7 +8,7 @@ from gapless.protocols.gapless.durable import groups, members, pages, proposals,
 from gapless.protocols.gapless.durable import messages as durable
 from gapless.protocols.gapless.state import BrokerState
 
-__all__ = ["DURABLE_AT_ONCE", "has_requests", "settle", "tick"]
+__all__ = ["DURABLE_AT_ONCE", "has_requests", "is_due", "settle", "tick"]
 
 
 def _answer(handler: Callable[[BrokerState, Any], Any]) -> Callable[[BrokerState, str, Any], None]:
@@ -35,10 +35,19 @@ DURABLE_AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
 """Messages that are processed during a handover, too, because they change nothing that a handover contributes."""
 
 
+def is_due(s: BrokerState) -> bool:
+    """Return whether `settle` has anything to do."""
+    d, final = s.durable, s.final.timestamp
+    return bool(d.finished or d.due_groups or d.dealt_at <= final or (final and d.waiting))
+
+
 def settle(s: BrokerState) -> bool:
     """Do the work after a step. Not called during a handover."""
     d = s.durable
     is_busy = bool(d.finished) and service.finish_changes(s)
+    if d.waiting and s.final.timestamp:
+        service.take_waiting(s)
+        is_busy = True
     if d.due_groups:
         is_busy |= groups.advance_groups(s)
     if d.dealt_at <= s.final.timestamp:
