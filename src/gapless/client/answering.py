@@ -79,7 +79,8 @@ class Answering:
         except DeniedError:
             _logger.warning(
                 f"{self._client.name} may not publish every reply, so errors of its handlers do not reach the callers; "
-                "advertise the replies that it may publish, or allow it to publish reply.to IS NOT NULL"
+                "advertise the replies that it may publish, or allow it to publish reply.to IS NOT NULL",
+                extra={"event": "request.errors_unsent"},
             )
         return self
 
@@ -120,7 +121,10 @@ class Answering:
         deadline = deadline_of(request)
         left_s = None if deadline is None else deadline - self._now_s()
         if left_s is not None and left_s <= 0:
-            _logger.info(f"request {request.id} came too late: its caller does not wait any more")
+            _logger.info(
+                f"request {request.id} came too late: its caller does not wait any more",
+                extra={"event": "request.expired"},
+            )
             return
         try:
             async with asyncio.timeout(left_s) as waiting:
@@ -148,8 +152,13 @@ class Answering:
             await self._fail(request, error)
 
     async def _fail(self, request: Event, error: Exception) -> None:
-        _logger.warning(f"the handler of request {request.id} failed", exc_info=error)
+        _logger.warning(
+            f"the handler of request {request.id} failed", exc_info=error, extra={"event": "request.failed"}
+        )
         try:
             await self._client.publish(failure_of(request, error))
         except GaplessError as refusal:
-            _logger.warning(f"the error of request {request.id} does not reach its caller: {refusal}")
+            _logger.warning(
+                f"the error of request {request.id} does not reach its caller: {refusal}",
+                extra={"event": "request.error_unsent"},
+            )

@@ -131,7 +131,8 @@ def open_past(directory: Path | str, network: str, text: str, since: Position, u
 def log_seam(text: str, directory: Path | str, seam: Position) -> None:
     """Log the position at which brokers took over from the archive."""
     logging.getLogger("gapless.client").info(
-        f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it"
+        f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it",
+        extra={"event": "archive.ended"},
     )
 
 

@@ -70,7 +70,8 @@ async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> A
             is_reported = True
             logging.getLogger("gapless.client").warning(
                 f"publish_many waited {took:.1f} s for one event, and the event loop stood still meanwhile; give it an "
-                "async iterable"
+                "async iterable",
+                extra={"event": "event_loop.blocked"},
             )
         size = min(2 * size, most) if took <= QUICK_S else 1
         yield batch

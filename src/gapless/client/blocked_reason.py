@@ -69,7 +69,9 @@ class BlockedReason:
                 self.reason = reason if progress()[1] == before else ""
                 due = now + PATIENCE_S
                 if self.reason and self._log_backoff.due(_DURATION.sub("", self.reason)):
-                    _logger.warning(f"publications of {self._client} wait: {self.reason}")
+                    _logger.warning(
+                        f"publications of {self._client} wait: {self.reason}", extra={"event": "publications.blocked"}
+                    )
 
     async def _ask(self) -> str:
         some = list(self._addresses.items())[:ASKED_MAX]

@@ -39,4 +39,6 @@ class CallThread:
             try:
                 self.function(ranges)
             except Exception:
-                logging.getLogger("gapless.client").exception("on_publications_lost failed")
+                logging.getLogger("gapless.client").exception(
+                    "on_publications_lost failed", extra={"event": "callback.failed"}
+                )

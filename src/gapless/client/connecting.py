@@ -47,7 +47,8 @@ def _warn_of(place: str) -> None:
     """Log a warning once for each directory, whatever the number of clients in the process."""
     _logger.warning(
         f"the network asks clients to write traces in {place}, which is not here: clients of this process write none; "
-        "connect(…, trace=DIR) writes one elsewhere"
+        "connect(…, trace=DIR) writes one elsewhere",
+        extra={"event": "trace.directory_missing"},
     )
 
 

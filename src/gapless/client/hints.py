@@ -22,7 +22,7 @@ _logger = logging.getLogger("gapless.client")
 def hint_at_filter(text: str) -> None:
     """Log a hint if the filter is valid but probably a mistake."""
     for hint in filter_hints(text):
-        _logger.warning(f"the filter {shown(text)} may not mean what you think: {hint}")
+        _logger.warning(f"the filter {shown(text)} may not mean what you think: {hint}", extra={"event": "filter.hint"})
 
 
 @lru_cache(HINTS_MAX)
@@ -30,4 +30,4 @@ def hint_at_name(name: str) -> None:
     """Log a hint if the name of a published attribute has a hyphen."""
     hint = attribute_hint(name)
     if hint is not None:
-        _logger.warning(hint)
+        _logger.warning(hint, extra={"event": "attribute.hint"})

@@ -111,11 +111,17 @@ class Middlewares:
             try:
                 each.deliver(event, subscription, is_durable=is_durable)
             except Exception:
-                _logger.exception(f"the middleware {type(each).__name__} failed at the delivery of {event.id}")
+                _logger.exception(
+                    f"the middleware {type(each).__name__} failed at the delivery of {event.id}",
+                    extra={"event": "middleware.failed"},
+                )
 
     def _settle(self, event: Event, outcome: Outcome) -> None:
         for each in self._found:
             try:
                 each.ack(event, outcome)
             except Exception:
-                _logger.exception(f"the middleware {type(each).__name__} failed at the {outcome} of {event.id}")
+                _logger.exception(
+                    f"the middleware {type(each).__name__} failed at the {outcome} of {event.id}",
+                    extra={"event": "middleware.failed"},
+                )

@@ -122,5 +122,6 @@ class Pacing:
             _logger.warning(
                 f"{name} (to {self._subscriptions[name].filter!r}) stops all other subscriptions and readings of "
                 f"{self._client}: {waiting:,} events wait, and its application takes none of them; take them, close "
-                "it, or give it a client of its own"
+                "it, or give it a client of its own",
+                extra={"event": "subscription.blocks_others"},
             )

@@ -94,14 +94,15 @@ class Publishing:
         """
         shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
         self._logger.warning(
-            f"publications {shown} were confirmed and are lost: more brokers failed than may", extra={"numbers": shown}
+            f"publications {shown} were confirmed and are lost: more brokers failed than may",
+            extra={"event": "publications.lost", "numbers": shown},
         )
         self.lost.extend(effect.ranges)
         if self.lost_callback is not None:
             try:
                 self.lost_callback(list(effect.ranges))
             except Exception:
-                self._logger.exception("on_publications_lost failed")
+                self._logger.exception("on_publications_lost failed", extra={"event": "callback.failed"})
 
     def go_on_after(self, seq: int) -> None:
         """Continue numbering after `seq`, the last number that a previous process used as this client."""

@@ -218,7 +218,10 @@ class Registrations:
             self.subscriptions[name]._end(error)
             self._drop(name)
         elif name in self.advertisements:
-            _logger.warning(f"an advertisement of {self._connection_manager.name} is over: {reason}")
+            _logger.warning(
+                f"an advertisement of {self._connection_manager.name} is over: {reason}",
+                extra={"event": "advertisement.ended"},
+            )
             self._connection_manager.give_input(Unadvertise(self.advertisements.pop(name).id))
 
     def _deny_listing(self, question: int, error: DeniedError) -> None:
@@ -334,7 +337,8 @@ class Registrations:
         _logger.warning(
             f"event {effect.publisher}:{effect.seq} of the durable subscription {subscription.name!r} failed "
             f"{effect.deliveries} times (the last time: {effect.reason}) and is the dead letter "
-            f"{self._connection_manager.name}:{effect.letter} now"
+            f"{self._connection_manager.name}:{effect.letter} now",
+            extra={"event": "event.dead_lettered"},
         )
 
     def _on_joined(self, effect: JoinedGroup) -> None:

@@ -71,7 +71,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
             ) from None
         complaint = exposure(path, is_secret=bool(found.token))
         if complaint:
-            _logger.warning(complaint)
+            _logger.warning(complaint, extra={"event": "file.exposed"})
         near = path.parent
         files = {name: str(near / value) if value else "" for name, value in (
             ("authority", found.authority), ("certificate", found.certificate), ("key", found.key)

@@ -150,7 +150,12 @@ class PartRecorder:
             act(*arguments)
         except OSError as error:
             self._log = None
-            _logger.warning("the trace %s ends here, for it cannot be written: %s", self.path, error)
+            _logger.warning(
+                "the trace %s ends here, for it cannot be written: %s",
+                self.path,
+                error,
+                extra={"event": "trace.write_failed"},
+            )
 
 
 def _file_name(client: str) -> str:
