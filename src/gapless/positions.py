@@ -16,9 +16,9 @@ byte of UTF-8.
 import re
 from datetime import UTC, datetime
 from functools import total_ordering
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-__all__ = ["TIMESTAMP_MAX", "Position"]
+__all__ = ["NO_EVENTS", "TIMESTAMP_MAX", "Position", "Volume"]
 
 TIMESTAMP_MAX = 1 << 53
 """The largest timestamp, in microseconds since 1970: the year 2255."""
@@ -26,6 +26,24 @@ _NUMBER_MAX = 1 << 53
 _TEXT = re.compile(r"p(0|[1-9][0-9]{0,15})(?:-([1-9][0-9]{0,15})-([A-Za-z0-9._~-]+))?")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._")
 _SHOWN_MAX = 80
+
+
+class Volume(NamedTuple):
+    """A number of events, and the size of their attributes and payloads in bytes."""
+
+    events: int = 0
+    size: int = 0
+
+    def plus(self, events: int, size: int) -> "Volume":
+        """Return the volume together with further events of this size."""
+        return Volume(self.events + events, self.size + size)
+
+    def exceeds(self, limit: "Volume") -> bool:
+        """Return whether it is larger than a limit; a 0 in the limit does not limit anything."""
+        return 0 < limit.events < self.events or 0 < limit.size < self.size
+
+
+NO_EVENTS = Volume()
 
 
 @total_ordering

@@ -48,7 +48,7 @@ CALLS: dict[str, Callable[[gapless.Client, gapless.DurableSubscription], Any]] =
     "move": lambda client, _: client.admin.move("work", "now"),
     "end": lambda client, _: client.admin.end("nobody"),
     "position": lambda client, _: client.position(),
-    "milestones": lambda client, _: client.milestones(),
+    "milestones": lambda client, _: client.milestones("TRUE"),
     "flush": lambda client, _: client.flush(),
     "publish nowait": lambda client, _: _call(lambda: client.publish_nowait({"n": 1})),
     "changes": lambda client, _: _call(client.connection_changes),

@@ -11,6 +11,7 @@ from gapless.client import connect
 from gapless.errors import ConnectError
 from gapless.event_runs import EventRun, EventTable
 from gapless.events import Event
+from gapless.positions import Volume
 from gapless.protocols.gapless.client_messages import ClientPublish, ClientSubscribe
 from gapless.protocols.gapless.identities import Status
 from gapless.protocols.gapless.messages import Excluded
@@ -94,6 +95,8 @@ def test_after_the_greetings(kind: str) -> None:
     ("message", "complaint"),
     [
         (ClientSubscribe(1, "c/s", "price <"), "price <"),
+        (ClientSubscribe(1, "c/s", "TRUE", 0, survey=Volume(1)), "it needs an end and a volume"),
+        (ClientSubscribe(1, "c/s", "TRUE", 0, 1, survey=Volume(0, 1)), "it needs an end and a volume"),
         (ClientPublish(1, EventRun.of([Event("somebody", 1, {})])), "'c' cannot publish in the name of 'somebody'"),
         (ClientPublish(1, EventRun.of([Event("c", 1, {"x": 2**63})])), "Expected `int` <= 9223372036854775807"),
         (ClientPublish(1, EventRun.of([Event("c", 1, {"x": 2**64 - 1})])), "Expected `int` <= 9223372036854775807"),

@@ -27,7 +27,7 @@ from gapless.client.replay import Replay
 from gapless.errors import ClosedError, GaplessError, NoEventError, SkippedError, SlowConsumerError
 from gapless.event_runs import EventRun
 from gapless.events import Event
-from gapless.positions import Position
+from gapless.positions import Position, Volume
 
 __all__ = ["PENDING_MAX", "Deliveries", "Settings", "Subscriber"]
 
@@ -230,6 +230,9 @@ class Deliveries:
             self._replay.end()
         else:
             self._replay.begin()
+
+    def _count(self, position: Position, counted: Volume) -> None:
+        """Record the volume of the events up to this position; only a survey is interested."""
 
     def _settle(self) -> None:
         if not self._pending_events and not self._skips:

@@ -283,6 +283,7 @@ class Registrations:
     def _on_caught_up(self, effect: CaughtUp) -> None:
         subscription = self.subscriptions.get(effect.subscription)
         if subscription is not None:
+            subscription._count(effect.position, effect.counted)
             subscription._reach(effect.position, is_live=effect.is_live)
 
     def _on_skipped(self, effect: Skipped) -> None:

@@ -23,7 +23,7 @@ from gapless.errors import CallError, SkippedError
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.names import AckMode
-from gapless.positions import Position
+from gapless.positions import Position, Volume
 from gapless.protocol import NEWEST, Subscribe
 
 __all__ = ["Subscribing", "check_filter"]
@@ -144,6 +144,7 @@ class Subscribing:
         replace: bool = False,
         redeliver_s: float | None = None,
         max_deliveries: int | None = None,
+        survey: Volume | None = None,
     ) -> S:
         """Start the subscription and return it. With `redeliver_s`, a group shares it."""
         name = subscription.name
@@ -153,6 +154,7 @@ class Subscribing:
             ack="manual" if name else "auto",  # the library sees what the application takes
             replace=replace, group=redeliver_s is not None, redeliver_s=redeliver_s or 30.0,
             max_deliveries=max_deliveries or 0, letter_max=self._connection_manager.publishing.event_max,
+            survey=survey,
         )  # fmt: skip
         if since is None:
             subscription.is_live = True

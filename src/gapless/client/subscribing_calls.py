@@ -13,7 +13,7 @@ from gapless.client.archive_reader import ArchiveReader
 from gapless.client.arguments import check_count, check_kind
 from gapless.client.client_base import ClientBase
 from gapless.client.durables import REDELIVER_S, check_durable, check_redelivery
-from gapless.client.milestones import Milestones, Survey
+from gapless.client.milestones import Milestones, begin_survey
 from gapless.client.opening import Opening
 from gapless.client.positions import Since
 from gapless.client.requests import ANSWERABLE
@@ -22,7 +22,7 @@ from gapless.client.subscription import DurableSubscription, Subscription
 from gapless.errors import CallError
 from gapless.events import Event
 from gapless.names import AckMode
-from gapless.positions import Position
+from gapless.positions import Position, Volume
 
 __all__ = ["SubscribingCalls"]
 
@@ -225,20 +225,24 @@ class SubscribingCalls(ClientBase):
         """
         return await self._subscribing.position("at", at)
 
-    async def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
-        """Return evenly spaced positions in a range of history, so that several programs can share a long read. Each
-        reads from one position to the next.
+    async def milestones(
+        self, filter: str, since: Since = "earliest", until: Since | None = None, *, events: int = 4_096
+    ) -> Milestones:
+        """Return positions that divide a range of history evenly, so that several programs can share a long read, each
+        from one position to the next.
 
         Parameters:
+            filter: what to count.
             since: the positions are after this one.
             until: the last of them. None: the newest position.
+            events: how many matching events may lie between two positions. Events of one timestamp stay together.
 
-        Example: `parts = (await client.milestones(since="7d")).positions`
+        Example: `parts = (await client.milestones("topic = 'trade'", since="7d")).positions`
         """
-        settings = self._subscribing.settings("FALSE")
+        check_count("events", events)
         begin, end = await self._subscribing.range(since, until)
-        survey = Survey(settings, partial(self._read, "FALSE", since, until, None))
-        return await (await self._subscribing.begin(survey, begin, end)).milestones(begin)
+        survey = await begin_survey(self, filter, begin, end, Volume(events))
+        return await survey.milestones(begin, events)
 
     def answer(
         self,

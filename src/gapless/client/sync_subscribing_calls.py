@@ -192,17 +192,21 @@ class SubscribingCalls(CallerSide):
         found: Position = self._loop.run(self._inner.position(at))
         return found
 
-    def milestones(self, *, since: Since = "earliest", until: Since | None = None) -> Milestones:
-        """Return evenly spaced positions in a range of history, so that several programs can share a long read. Each
-        reads from one position to the next.
+    def milestones(
+        self, filter: str, since: Since = "earliest", until: Since | None = None, *, events: int = 4096
+    ) -> Milestones:
+        """Return positions that divide a range of history evenly, so that several programs can share a long read, each
+        from one position to the next.
 
         Parameters:
+            filter: what to count.
             since: the positions are after this one.
             until: the last of them. None: the newest position.
+            events: how many matching events may lie between two positions. Events of one timestamp stay together.
 
-        Example: `parts = client.milestones(since="7d").positions`
+        Example: `parts = client.milestones("topic = 'trade'", since="7d").positions`
         """
-        found: Milestones = self._loop.run(self._inner.milestones(since=since, until=until))
+        found: Milestones = self._loop.run(self._inner.milestones(filter, since, until, events=events))
         return found
 
     def answer(

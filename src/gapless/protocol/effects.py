@@ -18,7 +18,7 @@ from gapless.names import (
     JoinedGroup,
     Revoked,
 )
-from gapless.positions import Position
+from gapless.positions import NO_EVENTS, Position, Volume
 from gapless.protocol.inputs import Advertise, Message, Publish, Subscribe, Unadvertise, Unsubscribe
 
 __all__ = [
@@ -140,6 +140,8 @@ class CaughtUp(msgspec.Struct, frozen=True):
     subscription: str
     position: Position
     is_live: bool
+    counted: Volume = NO_EVENTS
+    """In a survey: the volume of the matching events since the last report."""
 
 
 class Activated(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 from gapless.event_runs import EventTable
 from gapless.events import Attributes
 from gapless.names import AckMode, Acknowledge, AcknowledgeEach, ExtendAck, ListDurables, MoveDurable, Nack
-from gapless.positions import TIMESTAMP_MAX, Position
+from gapless.positions import TIMESTAMP_MAX, Position, Volume
 
 __all__ = [
     "NEWEST",
@@ -137,7 +137,9 @@ class Subscribe(msgspec.Struct, frozen=True):
     max_deliveries: int = 0
     """The number of deliveries without an acknowledgement after which an event becomes a dead letter; 0 means never."""
     letter_max: int = 65_536
-    """The maximum size of a dead letter, counted as for events. A longer one contains less of its event."""
+    """The maximum size of a dead letter, as events are counted; a longer one contains less of its event."""
+    survey: Volume | None = None
+    """With `since` and `until`: deliver no events, but count them. `CaughtUp` reports at most this volume at a time."""
 
 
 class Unsubscribe(msgspec.Struct, frozen=True):

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gapless.client.milestones import begin_survey
 from gapless.errors import SkippedError
-from gapless.positions import Position
+from gapless.positions import NO_EVENTS, Position, Volume
+from gapless.protocol import NEWEST
 from gapless_spark.stream.connection import LONG, Connection, in_time
-from gapless_spark.stream.lookout import TAKE, size_of
 from gapless_spark.stream.offsets import check_offset
 from gapless_spark.stream.options import Options
 
@@ -36,7 +37,7 @@ class Lag:
 def lag_of(progress: Mapping[str, Any], source: int = 0, **options: str) -> Lag | None:
     """Return the lag of a query, from its `lastProgress` or the progress that a listener gets, as a mapping.
 
-    The options are those of the source. It reads all events between the query and now, as the query will. Returns None
+    The options are those of the source. Brokers count the events between the query's position and now. Returns None
     if the query has not read anything yet.
     """
     reached = progress["sources"][source]["endOffset"]
@@ -49,18 +50,18 @@ def lag_of(progress: Mapping[str, Any], source: int = 0, **options: str) -> Lag 
 
 
 async def _counted(options: Options, connection: Connection, since: Position) -> Lag:
-    reading = await in_time(options, connection.client.read(options.filter, since=since), LONG)
-    events = size = last = 0
+    survey = await begin_survey(connection.client, options.filter, since, NEWEST, Volume(options.partition))
+    total = NO_EVENTS
     while True:
         try:
-            found = await in_time(options, reading.take(TAKE), LONG)
+            stretch = await in_time(options, survey.stretch(), LONG)
         except SkippedError as error:
-            events += sum(end - begin + 1 for ranges in error.lost.values() for begin, end in ranges)
+            lost = sum(last - first + 1 for ranges in error.lost.values() for first, last in ranges)
+            total = total.plus(lost, 0)
             continue
-        if not found:
+        if stretch is None:
             break
-        events += len(found)
-        size += sum(map(size_of, found))
-        last = found[-1].stamp
-    ms = max(0, last - since.timestamp) / 1_000 if events else 0.0
-    return Lag(since, reading.position, ms, events, size)
+        total = total.plus(*stretch.volume)
+    newest = survey.position
+    ms = max(0, newest.timestamp - since.timestamp) / 1_000 if total.events else 0.0
+    return Lag(since, newest, ms, total.events, total.size)

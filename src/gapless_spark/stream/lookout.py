@@ -1,41 +1,27 @@
-"""Determines where a micro-batch ends: the driver reads ahead.
+"""Determines where a micro-batch ends: brokers count the matching events that follow.
 
-It reads the same events as the tasks will, and counts them. If there is no limit and much to read, it stops counting
-early, and asks brokers where to divide the range (`Client.milestones`).
-
-A batch ends at a network-wide position, so events with the same timestamp, which one call published, are counted and
-read together. A batch can exceed its limit by the events of one timestamp, if it would otherwise be empty.
+A batch ends at a network-wide position, so events with the same timestamp, which one call published, are read together.
+A batch can exceed its limit by the events of one timestamp, if it would otherwise be empty.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gapless.client import Client, Subscription
+from gapless.client import Client
+from gapless.client.milestones import Stretch, Survey, begin_survey
 from gapless.client.positions import EARLIEST
 from gapless.errors import SkippedError
-from gapless.events import Event
-from gapless.positions import Position
+from gapless.positions import NO_EVENTS, Position, Volume
+from gapless.protocol import NEWEST
 from gapless_spark.stream.connection import LONG, handle_loss, in_time
 from gapless_spark.stream.options import Options
 
-__all__ = ["Limit", "Lookout", "Portion", "size_of", "thinned"]
+__all__ = ["Lookout", "Portion", "thinned"]
 
-GLANCE = 8_192
-"""The number of events to count if there is no limit."""
-TAKE = 4_096
-STRETCH = 4_096
-"""The approximate number of events between milestones."""
+SHARES = 8
+"""The number of stretches of a limited batch: a full batch is at most one eighth below its limit."""
 PARTS_MAX = 1_000
 """The maximum number of parts of a batch."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The limits of one batch; 0: none."""
-
-    events: int = 0
-    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,36 +36,18 @@ class Portion:
     """The number of events known to be missing."""
 
 
-@dataclass
-class _Group:
-    """The events of one timestamp."""
-
-    timestamp: int
-    events: int = 0
-    size: int = 0
-
-    def add(self, other: "_Group") -> None:
-        """Add the events of the next group."""
-        self.timestamp = other.timestamp
-        self.events += other.events
-        self.size += other.size
-
-
 class Lookout:
-    """Keeps one read open from call to call, as long as each call begins where the last ended.
-
-    A client delivers its reads in order, so unread events of one read block all its others. While this read is open,
-    the client is used for nothing else.
-    """
+    """Keeps one survey open from call to call, as long as each call begins where the last ended."""
 
     def __init__(self, options: Options, client: Client) -> None:
         self._options = options
         self._client = client
-        self._reading: Subscription | None = None
+        self._survey: Survey | None = None
+        self._limit = NO_EVENTS
+        self._next: Stretch | None = None
+        """The next stretch that is in no portion."""
         self._end = EARLIEST
-        """The end of the last finished read."""
-        self._groups: deque[_Group] = deque()
-        """Events read that are in no portion. While the read is open, the last group can grow."""
+        """The end of the last finished survey."""
         self._place: Position | None = None
         self._clear: Position | None = None
         """The position up to which everything is in portions, or known not to exist."""
@@ -87,98 +55,62 @@ class Lookout:
         self.newest: Position | None = None
         """The newest known position."""
 
-    async def look(self, since: Position, target: Position | None, limit: Limit) -> Portion:
+    async def look(self, since: Position, target: Position | None, limit: Volume) -> Portion:
         """Return the next portion, up to `target`, or up to now."""
         place = self._place
-        if place is None or self._clear is None or not self._clear <= since <= place:
+        if place is None or self._clear is None or not self._clear <= since <= place or limit != self._limit:
             await self._begin_at(since)
-            place = since
+            place, self._limit = since, limit
         if target is not None and place >= target:
             return Portion(place, (), is_empty=True, gone=0)
-        is_limited = limit.events > 0 or limit.size > 0
-        portion = await self._count(place, target, limit if is_limited else Limit(GLANCE))
-        is_all = self._reading is None and not self._groups
-        if not is_limited and not is_all:
-            portion = await self._divided(since, target)
+        portion = await self._portion(place, target)
         if not portion.is_empty:
-            self._clear = self._place
+            self._clear = portion.until
         return portion
 
     async def _begin_at(self, since: Position) -> None:
-        if self._reading is not None:
-            await in_time(self._options, self._reading.close())
-        self._reading = None
-        self._groups.clear()
+        if self._survey is not None:
+            await in_time(self._options, self._survey.close())
+        self._survey = self._next = None
         self._place = self._clear = since
 
-    async def _divided(self, since: Position, target: Position | None) -> Portion:
-        """Return everything available, divided at the brokers' milestones."""
-        await self._begin_at(since)
-        found = await in_time(self._options, self._client.milestones(since=since, until=target), LONG)
-        gone = sum(handle_loss(self._options, error) for error in found.gone)
-        *cuts, until = found.positions
-        await self._begin_at(until)
-        self.newest = until
-        step = max(1, self._options.partition // STRETCH)
-        return Portion(until, thinned(cuts[step - 1 :: step]), is_empty=False, gone=gone)
-
-    async def _count(self, place: Position, target: Position | None, limit: Limit) -> Portion:
-        """Return a portion within the limit, as far as the read has got."""
-        if self._reading is None and not self._groups:
-            reading = self._client.read(self._options.filter, since=place, until=target)
-            self._reading = await in_time(self._options, reading)
-        total, part = _Group(0), _Group(0)
+    async def _portion(self, place: Position, target: Position | None) -> Portion:
+        if self._survey is None and self._next is None:
+            survey = begin_survey(self._client, self._options.filter, place, target or NEWEST, self._stretch_max())
+            self._survey = await in_time(self._options, survey)
+        total, part = NO_EVENTS, 0
         cuts: list[Position] = []
         self._gone = 0
-        while (group := await self._next()) is not None:
-            if total.events and _exceeds(limit, total, group):
+        while (stretch := await self._peek()) is not None:
+            until, volume = stretch
+            if total.events and total.plus(*volume).exceeds(self._limit):
                 break
-            self._groups.popleft()
-            if part.events >= self._options.partition:
-                cuts.append(Position.at(part.timestamp))
-                part = _Group(0)
-            for sums in (total, part):
-                sums.add(group)
-            place = Position.at(group.timestamp)
+            self._next = None
+            if part and part + volume.events > self._options.partition:
+                cuts.append(place)
+                part = 0
+            part += volume.events
+            total, place = total.plus(*volume), until
         else:
             place = self.newest = max(place, self._end)
         self._place = place
         return Portion(place, thinned(cuts), is_empty=not total.events, gone=self._gone)
 
-    async def _next(self) -> _Group | None:
-        """Return the next complete group; None when the read is finished."""
-        while self._reading is not None and len(self._groups) < 2:
-            if not await self._take(self._reading):
-                self._end, self._reading = self._reading.position, None
-        return self._groups[0] if self._groups else None
+    def _stretch_max(self) -> Volume:
+        events, size = (number and max(1, number // SHARES) for number in self._limit)
+        return Volume(min(events or self._options.partition, self._options.partition), size)
 
-    async def _take(self, reading: Subscription) -> bool:
-        while True:
+    async def _peek(self) -> Stretch | None:
+        """Return the next stretch; None when the survey has ended."""
+        while self._survey is not None and self._next is None:
             try:
-                events = await in_time(self._options, reading.take(TAKE))
+                self._next = await in_time(self._options, self._survey.stretch(), LONG)
             except SkippedError as error:
                 self._gone += handle_loss(self._options, error)
                 continue
-            for event in events:
-                if not self._groups or self._groups[-1].timestamp != event.stamp:
-                    self._groups.append(_Group(event.stamp))
-                self._groups[-1].events += 1
-                self._groups[-1].size += size_of(event)
-            return bool(events)
-
-
-def _exceeds(limit: Limit, total: _Group, group: _Group) -> bool:
-    return bool(
-        (limit.events and total.events + group.events > limit.events)
-        or (limit.size and total.size + group.size > limit.size)
-    )
-
-
-def size_of(event: Event) -> int:
-    """Return the size in bytes, without framing."""
-    return len(event.payload) + sum(
-        len(name) + (len(value) if isinstance(value, str) else 8) for name, value in event.attributes.items()
-    )
+            if self._next is None:
+                self._end, self._survey = self._survey.position, None
+        return self._next
 
 
 def thinned(cuts: Sequence[Position]) -> tuple[Position, ...]:

@@ -31,12 +31,12 @@ from pyspark.sql.types import StructType
 
 from gapless.client import Client
 from gapless.errors import SkippedError, SparkError
-from gapless.positions import Position
+from gapless.positions import NO_EVENTS, Position, Volume
 from gapless_spark.error_sentences import sentences
 from gapless_spark.stream.columns import Columns, default_schema
 from gapless_spark.stream.connection import LONG, Connection, handle_loss, in_time, urls
 from gapless_spark.stream.durable import DurablePosition
-from gapless_spark.stream.lookout import STRETCH, Limit, Lookout, Portion, thinned
+from gapless_spark.stream.lookout import Lookout, Portion, thinned
 from gapless_spark.stream.offsets import check_offset, offset, positions
 from gapless_spark.stream.options import EARLIEST, LATEST, Options
 from gapless_spark.stream.pushdown import Pushdown
@@ -154,11 +154,12 @@ class Reader(DataSourceReader):
         if since >= until:
             return []
         client = connection.client
-        found = connection.run(in_time(self._options, client.milestones(since=since, until=until), LONG))
+        pattern = self._pushdown.filter(self._options.filter)
+        survey = client.milestones(pattern, since, until, events=self._options.partition)
+        found = connection.run(in_time(self._options, survey, LONG))
         for error in found.gone:
             handle_loss(self._options, error)
-        step = max(1, self._options.partition // STRETCH)
-        ends = [since, *thinned(found.positions[:-1][step - 1 :: step]), until]
+        ends = [since, *thinned(found.positions[:-1]), until]
         return ranges(ends, urls(self._options, client, len(ends) - 1))
 
     async def _range(self, client: Client, kept: "Contents | None") -> tuple[Position, Position]:
@@ -246,7 +247,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             return offset(client.network, portion.until, portion.cuts, gone)
 
-    def _next_portion(self, since: Position, limit: Limit) -> Portion:
+    def _next_portion(self, since: Position, limit: Volume) -> Portion:
         """Return the next portion from the archive, as long as it has one; then from brokers."""
         assert self._lookout is not None
         kept = None if self._is_past_archive else self._kept()
@@ -284,10 +285,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             with sentences():
                 self._run(self._durable.move(check_offset(self._client.network, end)))
 
-    def _limit(self, limit: ReadLimit) -> Limit:
+    def _limit(self, limit: ReadLimit) -> Volume:
         if isinstance(limit, ReadMaxRows):
-            return Limit(limit.max_rows, self._options.bytes_max)
-        return Limit(0, limit.max_bytes) if isinstance(limit, ReadMaxBytes) else Limit()
+            return Volume(limit.max_rows, self._options.bytes_max)
+        return Volume(0, limit.max_bytes) if isinstance(limit, ReadMaxBytes) else NO_EVENTS
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return the newest known position, for monitoring."""

@@ -32,7 +32,7 @@ def test_history_is_read_and_followed_by_what_is_published() -> None:
             reading = await reader.read("TRUE", since=begin, until=end)
             assert [event.integer("n") async for event in reading] == list(range(19, COUNT + 1))
             assert await reader.position() > end
-            milestones = await reader.milestones(since="earliest")
+            milestones = await reader.milestones("TRUE", since="earliest")
             assert milestones.gone == ()
 
     run(main())

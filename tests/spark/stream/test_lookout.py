@@ -9,10 +9,10 @@ import pytest
 from gapless.client import Client, connect
 from gapless.client.positions import EARLIEST
 from gapless.overlay import chain
-from gapless.positions import Position
+from gapless.positions import NO_EVENTS, Position, Volume
 from gapless.runtime.event_loop import run
 from gapless_spark.stream import lookout
-from gapless_spark.stream.lookout import Limit, Lookout, Portion, thinned
+from gapless_spark.stream.lookout import Lookout, Portion, thinned
 from gapless_spark.stream.options import Options
 from tests.runtime.local import local
 
@@ -41,7 +41,7 @@ async def numbers(client: Client, since: Position, until: Position) -> list[int]
     return [int(event.attributes["n"]) async for event in await client.read("TRUE", since=since, until=until)]
 
 
-async def portions(watch: Lookout, limit: Limit, target: Position | None = None) -> list[Portion]:
+async def portions(watch: Lookout, limit: Volume, target: Position | None = None) -> list[Portion]:
     found: list[Portion] = []
     while True:
         portion = await watch.look(found[-1].until if found else EARLIEST, target, limit)
@@ -50,8 +50,8 @@ async def portions(watch: Lookout, limit: Limit, target: Position | None = None)
         found.append(portion)
 
 
-@pytest.mark.parametrize("limit", [Limit(events=500), Limit(size=50_000), Limit(events=700, size=60_000)])
-def test_limited_portions_are_everything_once(limit: Limit) -> None:
+@pytest.mark.parametrize("limit", [Volume(500), Volume(0, 50_000), Volume(700, 60_000)])
+def test_limited_portions_are_everything_once(limit: Volume) -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
         found = await portions(watch, limit)
         ends = [EARLIEST, *(portion.until for portion in found)]
@@ -63,15 +63,13 @@ def test_limited_portions_are_everything_once(limit: Limit) -> None:
     looking(test)
 
 
-def test_without_a_limit_a_portion_is_all_there_is_divided_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "GLANCE", 1_000)
-
+def test_without_a_limit_a_portion_is_all_there_is_divided_into_parts() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
-        [portion] = await portions(watch, Limit())
+        [portion] = await portions(watch, NO_EVENTS)
         assert (await numbers(speaker, EARLIEST, portion.until)) == list(range(EVENTS))
         assert all(EARLIEST < cut < portion.until for cut in portion.cuts)
         await speaker.publish({"n": -1})
-        more = await watch.look(portion.until, None, Limit())
+        more = await watch.look(portion.until, None, NO_EVENTS)
         assert not more.is_empty
         assert (await numbers(speaker, portion.until, more.until)) == [-1]
         assert watch.newest == more.until
@@ -81,11 +79,11 @@ def test_without_a_limit_a_portion_is_all_there_is_divided_into_parts(monkeypatc
 
 def test_positions_advance_past_events_that_do_not_match() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
-        nothing = await watch.look(EARLIEST, None, Limit())
+        nothing = await watch.look(EARLIEST, None, NO_EVENTS)
         assert nothing.is_empty
         assert nothing.until > EARLIEST
         await speaker.publish({"n": 1, "wanted": True})
-        some = await watch.look(EARLIEST, None, Limit())
+        some = await watch.look(EARLIEST, None, NO_EVENTS)
         assert not some.is_empty
         assert some.until > nothing.until
 
@@ -96,7 +94,7 @@ def test_no_state_beyond_a_target_is_explored() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
         target = await speaker.position()
         await speaker.publish({"n": -1})
-        found = await portions(watch, Limit(events=1_000), target)
+        found = await portions(watch, Volume(1_000), target)
         assert max(portion.until for portion in found) <= target
         assert (await numbers(speaker, EARLIEST, found[-1].until))[-1] == EVENTS - 1
 
@@ -105,9 +103,9 @@ def test_no_state_beyond_a_target_is_explored() -> None:
 
 def test_reading_again_gives_the_same_events() -> None:
     async def test(speaker: Client, watch: Lookout) -> None:
-        first = await watch.look(EARLIEST, None, Limit(events=500))
-        await watch.look(first.until, None, Limit(events=500))
-        assert await watch.look(EARLIEST, None, Limit(events=500)) == first
+        first = await watch.look(EARLIEST, None, Volume(500))
+        await watch.look(first.until, None, Volume(500))
+        assert await watch.look(EARLIEST, None, Volume(500)) == first
 
     looking(test)
 

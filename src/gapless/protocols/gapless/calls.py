@@ -82,8 +82,10 @@ def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> No
     if name in s.locals:
         return
     attempt = Attempt(session.epoch, 0)
-    bear(session, message.subscription, parse(message.filter))
-    subscribe(s, session, message, LocalSubscription(name, parse(message.filter), attempt, -1, message.is_resumed))
+    pattern = parse(message.filter)
+    bear(session, message.subscription, pattern)
+    made = LocalSubscription(name, pattern, attempt, -1, message.is_resumed, survey=message.survey)
+    subscribe(s, session, message, made)
 
 
 def _unsubscribe(s: BrokerState, session: Session, message: ClientUnsubscribe) -> None:

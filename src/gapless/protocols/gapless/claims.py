@@ -112,6 +112,8 @@ def _check_positions(client: str, message: ClientSubscribe) -> None:
         raise CallError(f"{client!r} reads from {message.since} to {message.until}: positions go to {TIMESTAMP_MAX}")
     if message.is_resumed and message.since < 0:
         raise CallError(f"{client!r} resumes {message.subscription!r} at no position")
+    if message.survey is not None and (message.survey.events < 1 or message.survey.size < 0 or not message.until):
+        raise CallError(f"{client!r} surveys up to {message.until}, {message.survey}: it needs an end and a volume")
     if len(message.ticket) > TICKET_MAX:
         raise CallError(f"{client!r} shows a ticket of {len(message.ticket):,} bytes; {TICKET_MAX:,} is the limit")
 

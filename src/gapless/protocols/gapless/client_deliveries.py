@@ -53,7 +53,7 @@ class ClientDeliveries:
         replays = sum(held.is_replay for held in self._subscriptions.values())
         pattern = self._connection.parse(call, 0 if call.since is None else 1 + replays)
         if pattern is not None:
-            self._begin(HeldSubscription(call.subscription, pattern, call.since, call.until))
+            self._begin(HeldSubscription(call.subscription, pattern, call.since, call.until, call.survey))
 
     def resume(self, call: Subscribe, attachment: ExclusiveAttachment, record: DurableRecord) -> None:
         """Begin a durable subscription after the acknowledged events."""
@@ -186,7 +186,7 @@ class ClientDeliveries:
             if lost:
                 emit(Skipped(name, lost))
             if held.is_replay:
-                emit(CaughtUp(name, held.reached(), message.is_live))
+                emit(CaughtUp(name, held.reached(), message.is_live, message.counted))
                 held.is_replay = not message.is_live
 
     def _lag(self, message: messages.Lagging) -> None:

@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from gapless.event_runs import EventRun
-from gapless.positions import TIMESTAMP_MAX
+from gapless.positions import NO_EVENTS, TIMESTAMP_MAX, Volume
 from gapless.protocols.gapless.durable.client_messages import DURABLE_CALLS, DealtNote, DurableAnswer
 from gapless.protocols.gapless.identities import Incarnation, Timed
 from gapless.protocols.parts.messages import Cuts, Message
@@ -102,6 +102,8 @@ class ClientSubscribe(_OfSession, frozen=True):
     """Whether it was active at another broker, so that everything up to `since` has been delivered."""
     ticket: bytes = b""
     """The ticket that `Active` contained there."""
+    survey: Volume | None = None
+    """For a survey, which delivers no events: `Reached` counts at most this volume, unless events share a timestamp."""
 
 
 class ClientUnsubscribe(_OfSession, frozen=True):
@@ -256,6 +258,8 @@ class Reached(_OfSession, frozen=True):
     history."""
     lost: Ranges = msgspec.field(default_factory=dict)
     """Numbers of events that no broker still holds."""
+    counted: Volume = NO_EVENTS
+    """In a survey: the volume of the matching events since the previous `Reached`."""
 
 
 class Lagging(_OfSession, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gapless.event_runs import EventRun
 from gapless.filters import Filter
+from gapless.positions import NO_EVENTS, Volume
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe
 from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 from gapless.protocols.parts.ranges import Ranges
@@ -109,6 +110,8 @@ class LocalSubscription:
     reading: "Reading | None" = None
     live_place: int = 0
     """The place in the session's queue from which on it is live."""
+    survey: Volume | None = None
+    """If it only counts events: how many at most between two positions."""
 
 
 class SessionPhase(Enum):
@@ -249,6 +252,11 @@ class Reading:
     """Up to this timestamp there are losses with unknown numbers."""
     kept: Kept | None = None
     """The matching events published during the read, if they are kept for the client."""
+    survey: Volume | None = None
+    counted: Volume = NO_EVENTS
+    """In a survey: the events since the last reported position."""
+    counted_until: int = 0
+    """In a survey: the timestamp of the last counted event."""
 
 
 follow(LocalSubscription, "state", LOCALS)

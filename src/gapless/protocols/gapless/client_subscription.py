@@ -5,7 +5,7 @@ from enum import Enum
 
 from gapless.event_runs import EventRun
 from gapless.filters import Filter
-from gapless.positions import TIMESTAMP_MAX, Position
+from gapless.positions import TIMESTAMP_MAX, Position, Volume
 from gapless.protocol import NEWEST
 from gapless.protocols.gapless import client_messages as messages
 from gapless.protocols.gapless.durable.exclusive import ExclusiveAttachment
@@ -38,8 +38,11 @@ READ_MAX = 100
 class HeldSubscription:
     """A subscription as its client keeps it."""
 
-    def __init__(self, name: str, pattern: Filter, since: Position | None, until: Position | None) -> None:
+    def __init__(
+        self, name: str, pattern: Filter, since: Position | None, until: Position | None, survey: Volume | None = None
+    ) -> None:
         self.name = name
+        self.survey = survey
         self.filter = pattern
         self.state = HeldState.REQUESTED
         self.begins = since
@@ -189,9 +192,9 @@ class HeldSubscription:
         name, text = self.name, self.filter.text
         if is_new:
             since = -1 if self.begins is None else NEWEST.timestamp if self.begins == NEWEST else self.begins.floor
-            return messages.ClientSubscribe(session, name, text, since, until)
+            return messages.ClientSubscribe(session, name, text, since, until, survey=self.survey)
         is_resumed = self.begins is None or not self.is_reading
-        return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed, self.ticket)
+        return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed, self.ticket, self.survey)
 
     def reached(self) -> Position:
         """Return its position, as the application knows it."""

@@ -22,7 +22,7 @@ from heapq import heapify, heappop, heappush
 from gapless.errors import FilterError
 from gapless.event_runs import EventRun
 from gapless.filters import parse
-from gapless.positions import TIMESTAMP_MAX
+from gapless.positions import NO_EVENTS, TIMESTAMP_MAX, Volume
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.advertised import may_concern
 from gapless.protocols.gapless.client_messages import Reached
@@ -61,6 +61,7 @@ def begin_reading(
     for local in subscriptions:
         local.state, local.reading, local.kept = LocalState.READING, reading, None
         reading.subscriptions[local.name.local] = local
+    reading.survey = subscriptions[0].survey
     reading.filter = _any_of([local.filter.text for local in subscriptions])
     reading.is_earliest = position == 0 and not is_resuming
     s.readings[reading.number] = session.readings[reading.number] = reading
@@ -260,7 +261,13 @@ def _key(events: EventRun) -> tuple[int, str, int]:
 def _reach(s: BrokerState, reading: Reading, position: int) -> None:
     if position > reading.position:
         _pass(reading, position)
-        note(s, reading.session, Reached, position, list(reading.subscriptions), False, None, {}, cost=1)
+        if reading.survey is None or position >= reading.target:
+            _note_reached(s, reading, position)
+
+
+def _note_reached(s: BrokerState, reading: Reading, position: int) -> None:
+    counted, reading.counted = reading.counted, NO_EVENTS
+    note(s, reading.session, Reached, position, list(reading.subscriptions), False, None, {}, counted, cost=1)
 
 
 def _pass(reading: Reading, position: int) -> None:
@@ -302,12 +309,22 @@ def _without_kept(reading: Reading) -> Ranges:
 
 
 def _put(s: BrokerState, reading: Reading, events: EventRun) -> None:
-    """Deliver events of one entry to their subscriptions."""
+    """Deliver events of one entry to their subscriptions, or count them."""
     for names, part in _parts(s, reading, events):
         s.read_work += len(part)
-        if names:
+        if reading.survey is not None and not is_tombstone(part.publisher):
+            _count(s, reading, reading.survey, part)
+        elif names:
             reading.session.history_bytes += size_of(part)
             deliver(s, reading.session, part, names, cost_of(part), is_live=False)
+
+
+def _count(s: BrokerState, reading: Reading, limit: Volume, events: EventRun) -> None:
+    """Count the events of a survey, and report the position before them if there are too many since the last one."""
+    added = len(events), events.size
+    if reading.counted.plus(*added).exceeds(limit) and events.stamp > reading.counted_until:
+        _note_reached(s, reading, reading.counted_until)
+    reading.counted, reading.counted_until = reading.counted.plus(*added), events.stamp
 
 
 def _parts(s: BrokerState, reading: Reading, events: EventRun) -> Iterator[tuple[list[str], EventRun]]:
