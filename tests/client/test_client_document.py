@@ -169,7 +169,7 @@ def test_changes_and_ends(programs: dict[str, Any], capsys: pytest.CaptureFixtur
 
 def test_the_figures_are_those_of_the_code() -> None:
     assert f"up to {MAILBOXES_MAX} such subscriptions" in TEXT
-    assert "up to 64 KiB" in TEXT
+    assert "at most 64 KiB" in TEXT
     assert RuntimeSettings().event_max == 64 * 1024
     RuntimeSettings(event_max=1_048_576, frame_max=2_147_483_648)
     assert set(gapless.__all__) >= {"NoReplyError", "RequestFailedError", "SubscriptionEndedError"}

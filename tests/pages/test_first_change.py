@@ -26,7 +26,7 @@ def test_the_change_can_be_made_and_the_seed_proves_it(tmp_path: Path) -> None:
     assert (tmp_path / "small.toml").exists()
     test = blocks(PAGE, "python")[-1]
     assert test.startswith("from gapless.simulator import")
-    program = f"{test}\n\ntest_events_for_a_former_stay_are_ignored()\n"
+    program = f"{test}\n\ntest_events_for_a_former_membership_are_ignored()\n"
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=env, check=True, timeout=200)
 
 

@@ -5,7 +5,7 @@ when its name is typed, or when all commands are listed.
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,13 @@ class CommandGroup(click.Group):
 
 class GroupWithExtensions(CommandGroup):
     """The commands of the product, and those of other packages."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. Click prints an empty line when a command is interrupted, unless the command aborts."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, the product's first."""

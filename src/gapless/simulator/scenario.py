@@ -1,5 +1,4 @@
-"""Defines scenarios: a network, a protocol, clients with their actions, and faults. This is the reference of the file
-format.
+"""Scenarios: networks, protocols, clients with their actions, and faults. This is the reference of the file format.
 
 A scenario is a TOML file. All times are milliseconds from the start (fractions allowed). A small one:
 

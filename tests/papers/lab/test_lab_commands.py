@@ -81,7 +81,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     assert (out / "report.pdf").read_bytes().startswith(b"%PDF-")
     page = (out / "index.html").read_text(encoding="utf-8")
     for part in ("Abstract", "Method", "Threats to validity", "Environment"):
-        assert f">{part}</h2>" in page
+        assert f"{part}</h2>" in page
     assert "compares 2 statements of the papers" in page
     assert "<th>Seeds</th><td>tiny: 0 to 1</td>" in page
 
