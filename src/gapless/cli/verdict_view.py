@@ -30,7 +30,7 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
     else:
         console.print(Text.assemble(status_text(verdict.status), "  ", verdict.reason))
     if verdict.reported_losses:
-        summary = f"{verdict.reported_losses:,} losses were told: subscriptions know what they will not get"
+        summary = f"{verdict.reported_losses:,} losses were reported to the subscriptions that they concern"
         console.print(Padding(Text(summary, "yellow"), (0, 0, 0, 2)))
     print_cut_short(console, verdict.cut_short)
 

@@ -27,7 +27,7 @@ __all__ = [
     "decode_welcome", "frame", "greeting",
 ]  # fmt: skip
 
-VERSION = 4
+VERSION = 5
 MAGIC = "gapless"
 TOKEN_MAX = 16_384
 PACE_MAX = 1_000

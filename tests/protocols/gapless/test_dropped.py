@@ -34,6 +34,15 @@ def test_the_numbers_of_dropped_events_are_reported() -> None:
     assert dropped_between(made.gone, 50, 50) == {}
 
 
+def test_numbers_behind_the_end_of_a_read_are_not_reported() -> None:
+    """Another holder may still have these entries when the read continues."""
+    made = journal(9)
+    made.drop(3)
+    made.drop(2)
+    assert dropped_between(made.gone, 0, 39) == {"ann": [(1, 3)]}
+    assert dropped_between(made.gone, 0, 40) == {"ann": [(1, 5)]}, "a part is reported as a whole"
+
+
 def test_after_a_merge_too_many_numbers_are_reported_rather_than_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dropped, "PARTS_MAX", 2)
     made = journal(9)
@@ -47,9 +56,9 @@ def test_after_a_merge_too_many_numbers_are_reported_rather_than_too_few(monkeyp
 
 
 def test_an_observer_that_started_late_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dropped_between(Dropped(since=10, until=20, parts=((20, {"ann": (2, 2)}),)), 5, 20) is None
+    assert dropped_between(Dropped(since=10, until=20, parts=((11, 20, {"ann": (2, 2)}),)), 5, 20) is None
     assert dropped_between(Dropped(since=0, until=20), 0, 30) is None
-    late = after_dropping(Dropped(0, 20, ((20, {"ann": (1, 2)}),)), 40, [entry("ann", 5, 50)])
+    late = after_dropping(Dropped(0, 20, ((1, 20, {"ann": (1, 2)}),)), 40, [entry("ann", 5, 50)])
     assert dropped_between(late, 40, 50) == {"ann": [(5, 5)]}
     assert dropped_between(late, 0, 50) is None
     monkeypatch.setattr(dropped, "PUBLISHERS_MAX", 1)

@@ -36,7 +36,7 @@ from gapless.protocols.gapless.topology import FIRST
 
 __all__ = ["collect", "persisted", "restore", "say", "take_due"]
 
-FORMAT = 4
+FORMAT = 5
 FORMAT_KEY = "format"
 CLOCK_KEY = "clock"
 STATUSES_KEY = "statuses"

@@ -24,12 +24,12 @@ def after_dropping(known: Dropped, before: int, entries: Sequence[Entry]) -> Dro
     dropped."""
     if known.until != before:
         known = Dropped(since=before, until=before)
-    parts = (*known.parts, (entries[-1].timestamp, _numbers_of(entries)))
+    parts = (*known.parts, (entries[0].timestamp, entries[-1].timestamp, _numbers_of(entries)))
     if len(parts) > PARTS_MAX:
         parts = tuple(_joined(parts[place : place + 2]) for place in range(0, len(parts), 2))
     since = known.since
-    while sum(len(numbers) for _, numbers in parts) > PUBLISHERS_MAX:
-        since, parts = parts[0][0], parts[1:]
+    while sum(len(numbers) for _, _, numbers in parts) > PUBLISHERS_MAX:
+        since, parts = parts[0][1], parts[1:]
     return Dropped(since, entries[-1].timestamp, parts)
 
 
@@ -40,12 +40,12 @@ def _numbers_of(entries: Iterable[Entry]) -> Numbers:
     return found
 
 
-def _joined(parts: Sequence[tuple[int, Numbers]]) -> tuple[int, Numbers]:
+def _joined(parts: Sequence[tuple[int, int, Numbers]]) -> tuple[int, int, Numbers]:
     found: Numbers = {}
-    for _, numbers in parts:
+    for _, _, numbers in parts:
         for publisher, (first, last) in numbers.items():
             _add(found, publisher, first, last)
-    return parts[-1][0], found
+    return parts[0][0], parts[-1][1], found
 
 
 def _add(numbers: Numbers, publisher: str, first: int, last: int) -> None:
@@ -58,10 +58,8 @@ def dropped_between(known: Dropped, since: int, until: int) -> Ranges | None:
     if known.since > since or known.until < until:
         return None
     found: Ranges = {}
-    begin = known.since
-    for end, numbers in known.parts:
-        if end > since and begin < until:
+    for begin, end, numbers in known.parts:
+        if end > since and begin <= until:
             for publisher, (first, last) in numbers.items():
                 add_range(found, publisher, first, last)
-        begin = end
     return found

@@ -77,7 +77,7 @@ def look_up(s: BrokerState, question: ReadPage) -> Page:
     incarnation = Incarnation(*question.incarnation)
     journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
     if journal.dropped > question.since:
-        lost = dropped_between(journal.gone, question.since, journal.dropped)
+        lost = dropped_between(journal.gone, question.since, min(journal.dropped, question.until))
         return Page(question.reading, question.incarnation, question.since, question.since, journal.dropped, [], lost)
     answered, end = _answered(s, question, incarnation, journal)
     upto, size, count = question.since, 0, 0

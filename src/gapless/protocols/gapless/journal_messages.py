@@ -46,8 +46,8 @@ class Dropped(NamedTuple):
     """The numbers dropped up to this timestamp are unknown."""
     until: int = 0
     """Nothing after this was dropped."""
-    parts: tuple[tuple[int, Numbers], ...] = ()
-    """Parts of the dropped numbers, each with its last timestamp."""
+    parts: tuple[tuple[int, int, Numbers], ...] = ()
+    """Parts of the dropped numbers, each with the timestamps of its first and its last entry."""
 
 
 class JournalCopy(Message, frozen=True):
