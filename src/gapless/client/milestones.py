@@ -7,17 +7,21 @@ No events are sent for it: brokers count the matching events of their history, a
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from gapless.client.subscribing import Subscribing
 from gapless.client.subscription import Subscription
 from gapless.errors import SkippedError
 from gapless.events import Event
 from gapless.positions import Position, Volume
 
-if TYPE_CHECKING:
-    from gapless.client.subscribing_calls import SubscribingCalls
-
 __all__ = ["Milestones", "Stretch", "Survey", "begin_survey"]
+
+
+class _Client(Protocol):
+    """The client that reads."""
+
+    _subscribing: Subscribing
 
 
 class Stretch(NamedTuple):
@@ -88,9 +92,7 @@ class Survey(Subscription[Event]):
         return Milestones(tuple(ends), tuple(counts), tuple(gone))
 
 
-async def begin_survey(
-    client: "SubscribingCalls", filter: str, since: Position, until: Position, limit: Volume
-) -> Survey:
+async def begin_survey(client: _Client, filter: str, since: Position, until: Position, limit: Volume) -> Survey:
     """Return a survey of the range. Each of its stretches is at most that large, unless events share a timestamp."""
     again = partial(begin_survey, client, filter, since, until, limit)
     subscribing = client._subscribing

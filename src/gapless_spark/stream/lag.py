@@ -30,8 +30,9 @@ class Lag:
     ms: float
     """The time between these positions; 0 if no matching event is between them."""
     events: int
-    """The number of matching events between them, and the bytes of their attributes and payloads."""
+    """The number of matching events between them."""
     bytes: int
+    """The size of their attributes and payloads. Attributes that are equal in events published together count once."""
 
 
 def lag_of(progress: Mapping[str, Any], source: int = 0, **options: str) -> Lag | None:

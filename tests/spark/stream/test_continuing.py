@@ -136,7 +136,8 @@ def test_the_lag_of_a_query_is_counted_from_its_progress(archived: tuple[Fleet, 
     speak(fleet, "b0", [{"topic": "slow", "n": n} for n in range(30)], b"." * 100)
     lag = lag_of(progress, url=fleet.config.url, filter="topic = 'slow'")
     assert lag is not None
-    assert (lag.events, lag.bytes, str(lag.position)) == (30, 30 * (100 + 9 + 9), position)
+    assert (lag.events, str(lag.position)) == (30, position)
+    assert 30 * 100 < lag.bytes <= 30 * (100 + 9 + 9)
     assert lag.ms > 0
     assert lag.newest > lag.position
     assert lag_of({"sources": [{"endOffset": None}]}, url=fleet.config.url) is None
