@@ -5,6 +5,7 @@ contains its acknowledgement. An event that is given back for the last time is *
 confirmed; then it is acked.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
@@ -52,7 +53,7 @@ class Held:
     """Whether its acknowledgement is in flight."""
 
 
-class Attachment:
+class Attachment(ABC):
     """One attachment of one client. A subclass sends its requests and acknowledgements."""
 
     def __init__(self, call: Subscribe, connection: ClientConnection, letters: Letters) -> None:
@@ -77,22 +78,23 @@ class Attachment:
 
     # ---- what a subclass does ------------------------------------------------------------------------------
 
+    @abstractmethod
     def request(self) -> None:
         """Ask the broker to attach the client."""
-        raise NotImplementedError
 
+    @abstractmethod
     def report(self) -> None:
         """Send the acknowledgements."""
-        raise NotImplementedError
 
+    @abstractmethod
     def repeat(self) -> None:
         """Send again what may not have arrived, in a new session."""
-        raise NotImplementedError
 
+    @abstractmethod
     def returned(self, held: Held, delay_us: int) -> None:
         """Process a negative acknowledgement of an event that can be delivered again."""
-        raise NotImplementedError
 
+    @abstractmethod
     def extend(self, counts: list[int]) -> None:
         """Restart the time for the acknowledgements of these deliveries, if it is limited."""
 

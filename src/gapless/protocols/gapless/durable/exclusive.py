@@ -80,6 +80,9 @@ class ExclusiveAttachment(Attachment):
         self.progress.advance()
         self.is_changed |= self.progress.has_advanced
 
+    def extend(self, counts: list[int]) -> None:
+        """Do nothing: no time limit applies to the acknowledgements of a single client."""
+
     def returned(self, held: Held, delay_us: int) -> None:
         event = held.event
         self._tries[Item(event.publisher, event.seq)] = Outstanding(
