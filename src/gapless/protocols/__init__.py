@@ -1,1 +1,1 @@
-"""The protocols of Gapless, one package each. The registry finds each package's `PROTOCOL`."""
+"""The protocols of Gapless, one package each. The registry finds the `PROTOCOL` of each package."""

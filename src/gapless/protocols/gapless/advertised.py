@@ -17,7 +17,7 @@ FILTERS_MAX = 10
 
 
 def filter_text(s: BrokerState, publisher: str, first: int) -> str:
-    """Return a filter that the publisher's events from this number on have matched."""
+    """Return the text of a filter that every event of the publisher from number `first` on has matched."""
     filters = _filters(s, publisher)
     if first <= s.advertised_after.get(publisher, first) or len(filters) > FILTERS_MAX:
         return "TRUE"
@@ -25,7 +25,7 @@ def filter_text(s: BrokerState, publisher: str, first: int) -> str:
 
 
 def may_concern(s: BrokerState, lost: Ranges, pattern: Filter) -> Ranges:
-    """Return those of the lost numbers that may have matched a filter."""
+    """Return the lost numbers that may have matched the filter."""
     found: Ranges = {}
     for publisher, ranges in lost.items():
         after = s.advertised_after.get(publisher)

@@ -61,9 +61,9 @@ NUMBER_STEP = 1_000
 """The step between incarnations: a restart outranks any number of exclusions of the previous incarnation."""
 RETRY_TIMER = "retry"
 RETRY_US = 100_000
-"""The interval at which unanswered requests are repeated."""
+"""The interval at which unanswered requests are repeated, in microseconds."""
 ANNOUNCE_TICKS = 50
-"""After how many of these intervals a new incarnation announces itself again."""
+"""The number of retry intervals after which a new incarnation repeats its announcement."""
 
 
 def _settle_membership(s: BrokerState) -> None:
@@ -91,7 +91,7 @@ def _settle_membership(s: BrokerState) -> None:
 
 
 def _repeat_requests(s: BrokerState) -> None:
-    """Set the timer if anything may have to be asked again, or goes on in the next interval."""
+    """Set the retry timer if an unanswered request or unfinished work needs another retry interval."""
     if (
         s.readings or s.arrivals or s.wanted_journals or s.refilling or s.deletes or not s.is_installed
         or durable.has_requests(s)
@@ -114,7 +114,7 @@ RULES: Mapping[int, Callable[[BrokerState], None]] = {
     Due.ECHO: positions.echo_if_due,
     Due.FENCES: fences.check_fences,
 }
-"""Each establishes one of `Due`."""
+"""The function that establishes the invariant of each `Due` bit."""
 
 
 def _retry(s: BrokerState, _rest: str) -> None:
@@ -163,7 +163,7 @@ TIMERS: Mapping[str, Callable[[BrokerState, str], None]] = {
     sessions.ISOLATION_TIMER: lambda s, _rest: sessions.cut_off(s),
     recovery.RETURN_TIMER: _stop_waiting,
 }
-"""By the first part of its key: what a timer does."""
+"""The handler of each kind of timer, by the part of the timer's key before the first slash."""
 
 
 class GaplessBroker(BrokerNode):
@@ -182,7 +182,7 @@ class GaplessBroker(BrokerNode):
         effects: list[Effect] = []
         s.effects = effects
         s.clock.now = now
-        s.read_work = reading.WORK_MAX if s.is_resting else 0  # several steps may belong to one turn
+        s.read_work = reading.WORK_MAX if s.is_resting else 0  # several steps can belong to one turn of the event loop
         s.inbox_work = 0
         self._handle(s, item)
         self._settle()
@@ -242,7 +242,7 @@ class GaplessBroker(BrokerNode):
         kind, _, rest = key.partition("/")
         TIMERS[kind](s, rest)
 
-    # ---- what follows -------------------------------------------------------------------------------------
+    # ---- establishing the invariants ----------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Re-establish the invariants that must hold between steps."""
@@ -262,7 +262,7 @@ class GaplessBroker(BrokerNode):
                 return
 
     def _take_waiting(self, s: BrokerState) -> bool:
-        """Process the next input that waited for the end of a handover; return whether there was one."""
+        """Process the next input that was deferred during a handover. Return whether there was one."""
         if s.is_frozen or not (s.inbox or durable.is_due(s)):
             return False
         if durable.settle(s):
@@ -276,7 +276,7 @@ class GaplessBroker(BrokerNode):
         return False
 
     def _pass_to_itself(self, s: BrokerState) -> bool:
-        """Write to the disk, and send the messages that waited for it. Return whether any was for this broker."""
+        """Write to the disk, and send the messages that were waiting for it. Return whether any was for this broker."""
         if s.disk.is_there:
             disk.collect(s)
         has_own = False
@@ -289,7 +289,7 @@ class GaplessBroker(BrokerNode):
         return has_own
 
     def _begin_anew(self, old: BrokerState) -> None:
-        """Start the next incarnation after the others have excluded this one. It keeps the promises and the
+        """Start the next incarnation after the others have excluded this one. It keeps this one's promises and
         journals."""
         sessions.dismiss_all(old, "its broker was excluded by the others, and joins again")
         number = max(old.status(old.name).sealed_below, old.number + 1)
@@ -310,10 +310,10 @@ class GaplessBroker(BrokerNode):
         for peer in sorted(s.suspects):
             membership.accuse(s, peer)
 
-    # ---- what is asked of a node --------------------------------------------------------------------------
+    # ---- queries ------------------------------------------------------------------------------------------
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the broker keeps."""
+        """Return the sizes of the broker's state, by component."""
         s = self.state
         return {
             "subscriptions": len(s.subscriptions),
@@ -336,11 +336,11 @@ class GaplessBroker(BrokerNode):
         return client in self.state.sessions
 
     def has_deleted(self, publisher: str) -> bool:
-        """Return whether the publisher's events up to some time are deleted, or will be."""
+        """Return whether an operator has asked to delete the publisher's events up to some time."""
         return publisher in deleting.deletions(self.state)
 
     def may_hold_events_of(self, publisher: str) -> bool:
-        """Return whether history here may contain events of the publisher."""
+        """Return whether this broker's history may contain events of the publisher."""
         return deleting.may_hold(self.state, publisher)
 
     def held_by(self, client: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The calls of clients with sessions: advertisements and publications keep their order."""
+"""Calls of clients with sessions; each client's advertisements and publications are processed in order."""
 
 from gapless.errors import CallError
 from gapless.event_runs import EventRun
@@ -37,7 +37,7 @@ __all__ = ["admit_queued", "receive"]
 
 
 def receive(s: BrokerState, client: str, message: object) -> None:
-    """Process a call of a client; ignore it if it belongs to another session."""
+    """Process a client's call; ignore it if it belongs to another session."""
     session = s.sessions.get(client)
     if isinstance(message, Detach):
         waiting = s.arrivals.get(client)
@@ -105,7 +105,7 @@ def _queue(session: Session, events: EventRun) -> None:
 
 
 def admit_queued(s: BrokerState) -> None:
-    """Process the waiting calls, as far as possible."""
+    """Process as many of the queued calls as possible."""
     for client, last in s.missing.items():
         if client in s.sessions:
             note_missing(s, s.sessions[client], last)
@@ -125,7 +125,7 @@ def admit_queued(s: BrokerState) -> None:
 
 
 def _take(s: BrokerState, session: Session, call: object) -> bool:
-    """Process a call, if that is possible now."""
+    """Process a call if that is possible now; return whether it was."""
     if isinstance(call, ClientAdvertise):
         name = Name(session.client, call.advertisement)
         old = s.advertisements.get(name)
@@ -147,7 +147,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         s.send_to(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, EventRun)
-    if 2 * s.window_used > s.window:  # two waves make room, because the second reports what the first found
+    if 2 * s.window_used > s.window:  # two waves make room, because the second one reports the result of the first
         settle(s)
         if 2 * s.window_used > s.window:
             ask_wave(s)

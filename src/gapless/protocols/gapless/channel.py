@@ -15,7 +15,7 @@ from gapless.protocols.parts.clock import Clock
 __all__ = ["Channel"]
 
 ACK_EVERY = 64
-"""The number of frames after which an acknowledgement is sent alone; otherwise it is piggybacked on a frame."""
+"""The number of received frames after which an acknowledgement is sent on its own; otherwise frames carry it."""
 
 
 class Channel:
@@ -33,16 +33,16 @@ class Channel:
         self._received = 0
         self._acknowledged = 0
         self._introduced_to = -1
-        """The peer's incarnation that knows ours from this connection. Once is enough, because a connection keeps
-        order."""
+        """The incarnation of the peer that has received ours on this connection. Once is enough, because a
+        connection keeps order."""
         self._repeated_to = -1
-        """The peer's incarnation to which all missing frames were repeated on this connection."""
+        """The incarnation of the peer to which all missing frames were resent on this connection."""
 
     def __len__(self) -> int:
         return len(self._unacknowledged)
 
     def send(self, body: Body) -> None:
-        """Send the body, to be delivered once and after all earlier ones."""
+        """Send a message, to be delivered exactly once and after all earlier ones."""
         self._unacknowledged.append((self._next_seq, body))
         self._emit(self._frame(self._next_seq, body))
         self._next_seq += 1
@@ -56,12 +56,12 @@ class Channel:
             self._received = self._acknowledged = 0
 
     def connected(self) -> None:
-        """Exchange positions with the peer on a new connection."""
+        """Tell the peer on a new connection how many of its frames have arrived."""
         self._repeated_to = -1
         self._introduce()
 
     def receive_resume(self, message: Resume) -> None:
-        """Send the frames again that the peer has not received. The caller must have called `meet`."""
+        """Resend the frames that the peer has not received. The caller must have called `meet`."""
         if message.wants_answer:
             self._emit(Resume(self.number, self.peer_number, self._received, False))
         self._forget(message.ack if message.receiver == self.number else 0)
@@ -71,7 +71,8 @@ class Channel:
                 self._emit(self._frame(seq, body))
 
     def receive_frame(self, frame: Frame) -> Body | None:
-        """Return the body, if this is the next frame between these incarnations. The caller must have called `meet`."""
+        """Return the frame's message if it is the next one between these incarnations; otherwise None. The caller must
+        have called `meet`."""
         is_for_another = frame.receiver != self.number
         if is_for_another or frame.seq > self._received + 1:
             if self._introduced_to != self.peer_number:
@@ -89,7 +90,7 @@ class Channel:
         return frame.body
 
     def receive_ack(self, message: Ack) -> None:
-        """Drop the frames up to a number, which the peer has received."""
+        """Drop the frames that the peer has received."""
         if message.receiver == self.number:
             self._forget(message.ack)
 

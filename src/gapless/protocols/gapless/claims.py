@@ -1,4 +1,4 @@
-"""Checks all contents of a client's messages before they have any effect.
+"""Check everything in a client's message before the message has any effect.
 
 A broker trusts brokers, but a client can be any program. The decoder checks the types of its messages; this module
 checks what types cannot express. An invalid message raises a `CallError`, and its client is disconnected with that
@@ -43,16 +43,16 @@ from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_reading
 __all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "check_room", "note_arrival", "note_taken", "relieve"]
 
 EFFORT_MAX = 300_000
-"""The maximum number of steps to analyse all filters of one client, a fifth of a second: typical filters take some
-dozens."""
+"""The maximum number of steps to analyse all filters of one client, which take about 0.2 s. A typical filter needs a
+few dozen."""
 TICKET_MAX = 1 << 18
-"""The maximum size of a ticket in bytes: some certificates, and a filter."""
+"""The maximum size in bytes of a ticket, which contains a filter and a few certificates."""
 TEXTS_AT_ONCE = 50
-"""The number of characters of names and filters that weigh as much as one event."""
+"""The number of characters of names and filters that count as much as one event."""
 
 
 def check_message(s: BrokerState, client: str, message: Any) -> None:
-    """Refuse a message that no regular client sends, whatever its session."""
+    """Reject a message that no regular client sends, whatever the state of its session."""
     if message.session < 1:
         raise CallError(f"{client!r} speaks of session {message.session}: sessions are counted from 1")
     if message.session > NUMBER_MAX:
@@ -139,11 +139,11 @@ def _check_events(client: str, events: EventRun) -> None:
         raise CallError(f"{client!r} publishes an attribute without a name; give it one")
 
 
-# ---- with the session ----------------------------------------------------------------------------------------
+# ---- checks against the session ------------------------------------------------------------------------------
 
 
 def check_call(s: BrokerState, session: Session, message: Any) -> None:
-    """Refuse a call that contradicts the state of the session, or exceeds the limits of one client."""
+    """Reject a call that contradicts the state of the session, or exceeds the limits of one client."""
     client = session.client
     match message:
         case ClientPublish():
@@ -165,7 +165,7 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
 
 
 def _count_readings(session: Session) -> int:
-    """Return how many of its subscriptions read from a position that the client chose."""
+    """Return how many of the session's subscriptions read history from a position that the client chose."""
     count = 0
     for local in session.locals.values():
         if local.state is not LocalState.LIVE and local.since >= 0 and not local.is_resumed:
@@ -191,7 +191,7 @@ def _check_burden(session: Session, name: str, text: str) -> None:
 
 
 def bear(session: Session, name: str, pattern: Filter) -> None:
-    """Count a filter that the session has from now on."""
+    """Add a filter to the texts and the effort of the session's client."""
     relieve(session, name)
     session.held[name] = pattern
     session.text_size += len(name) + len(pattern.text)
@@ -199,18 +199,18 @@ def bear(session: Session, name: str, pattern: Filter) -> None:
 
 
 def relieve(session: Session, name: str) -> None:
-    """Stop counting a filter that the session no longer has."""
+    """Subtract a filter that the session no longer has."""
     pattern = session.held.pop(name, None)
     if pattern is not None:
         session.text_size -= len(name) + len(pattern.text)
         session.effort -= pattern.effort
 
 
-# ---- what waits ----------------------------------------------------------------------------------------------
+# ---- deferred messages ---------------------------------------------------------------------------------------
 
 
 def _weight(message: Any) -> int:
-    """Return the weight of a message: 1 for an event or a call, and more for its text."""
+    """Return the weight of a message: the number of its events, or 1 for another call, plus its text."""
     match message:
         case ClientPublish():
             return len(message.events)
@@ -220,7 +220,8 @@ def _weight(message: Any) -> int:
 
 
 def _weight_max(s: BrokerState) -> int:
-    """Return twice the weight that a regular client keeps, because it repeats everything when it returns."""
+    """Return the maximum weight of a client's deferred messages: twice that of a regular client, which repeats all
+    unanswered calls when it reconnects."""
     return 2 * (s.options.client_window + s.options.delivery_window + TEXT_MAX // TEXTS_AT_ONCE)
 
 
@@ -235,13 +236,13 @@ def _check_queue(s: BrokerState, client: str, events: EventRun) -> None:
 
 
 def check_room(s: BrokerState, client: str, message: Any) -> None:
-    """Refuse a message that has to wait if too many of the client wait already."""
+    """Reject a message that has to be deferred if the client has too many deferred messages already."""
     if s.waiting_weights.get(client, 0) + _weight(message) > _weight_max(s):
         raise CallError(f"{client!r} says more than {_weight_max(s):,} things while its broker has no time for them")
 
 
 def note_arrival(s: BrokerState, client: str, message: Any) -> bool:
-    """Count a client's message that has to wait. Return False if it replaces a waiting one."""
+    """Count a deferred message. Return False if it replaces another deferred message of the client."""
     if isinstance(message, Attach):
         is_first = client not in s.waiting_attaches
         s.waiting_attaches[client] = message
@@ -251,7 +252,7 @@ def note_arrival(s: BrokerState, client: str, message: Any) -> bool:
 
 
 def note_taken(s: BrokerState, client: str, message: Any) -> Any:
-    """Stop counting the message; return it, or the one that has replaced it."""
+    """Stop counting a deferred message; return it, or the message that has replaced it."""
     if isinstance(message, Attach):
         return s.waiting_attaches.pop(client, message)
     left = s.waiting_weights.pop(client, 0) - _weight(message)

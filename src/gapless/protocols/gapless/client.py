@@ -1,4 +1,4 @@
-"""A client of the protocol: it owns its subscriptions, its advertisements and its unconfirmed publications.
+"""A client of the protocol, which owns its subscriptions, its advertisements and its unconfirmed publications.
 
 It has all the state needed to continue at another broker: for each subscription the filter, the cuts, the position up
 to which everything has arrived, and the last number of each publisher. A broker forwards matching events; the client
@@ -51,15 +51,13 @@ RETRY = "retry"
 RETURN = "return"
 PATIENCE_MAX = 64
 PATIENCE_MIN = 8
-"""The minimum timeout. A broker that is not ready says so every 100 ms; on a busy machine it needs several times as
-long."""
+"""The minimum timeout, as a multiple of the retry interval. A broker that is not ready says so every 100 ms, and can be
+several times slower on a busy machine."""
 RETRIES_MAX = 50
 """How many times a broker can answer that it is not ready before the client asks another."""
 
 
 class GaplessClient(ClientNode):
-    """A client node of the protocol."""
-
     def __init__(self, place: ClientPlace, options: GaplessOptions) -> None:
         self._options = options
         self._contacts = list(place.contacts)
@@ -69,15 +67,15 @@ class GaplessClient(ClientNode):
         self._deliveries = ClientDeliveries(self._connection)
         self._durable = DurableClient(self._connection, self._publications, self._deliveries)
         self._opened = 0
-        """The session with the incarnation that served it last."""
+        """The number of the session that was last open."""
         self._patience = 1
         self._retries = 0
         self._silent: dict[str, None] = {}
-        """The brokers that the failure detector suspects."""
+        """The brokers that the failure detector suspects, as an ordered set."""
         self._asked: dict[str, None] = {}
-        """The brokers asked in this round through all contacts."""
+        """The brokers that were asked in this round through all contacts, as an ordered set."""
         self._is_superseded = False
-        """Whether another process continues as this client, so that brokers ignore this one."""
+        """Whether another process continues as this client. Brokers then ignore this one."""
 
     def step(self, item: Input, now: int) -> Sequence[Effect]:
         """Process one input and return its effects."""
@@ -150,7 +148,7 @@ class GaplessClient(ClientNode):
         connection, publications, deliveries = self._connection, self._publications, self._deliveries
         connection.session += 1
         connection.is_attached, self._retries = False, 0
-        published = publications.last + publications.is_successor  # if in doubt: a broker searches for the last number
+        published = publications.last + publications.is_successor  # if unsure, a broker looks up the last number
         attach = messages.Attach(
             connection.session, connection.incarnation, self._opened, deliveries.received, connection.largest,
             published, publications.confirmed, publications.base, publications.settled,
@@ -163,7 +161,7 @@ class GaplessClient(ClientNode):
         self._connection.emit(SetTimer(RETRY, int(self._options.retry_ms * 1000 * patience)))
 
     def _set_return(self) -> None:
-        """Schedule a request to return to the preferred broker, after the client had to move."""
+        """Set the timer after which a client that had to move asks for its preferred broker."""
         if self.broker != self._preferred:
             spread = 1 + zlib.crc32(self._connection.client.encode()) / (1 << 32)
             self._connection.emit(SetTimer(RETURN, int(self._options.rebalance_ms * 1000 * spread)))
@@ -174,7 +172,8 @@ class GaplessClient(ClientNode):
         self._set_return()
 
     def _found(self, broker: str, *, is_new: bool) -> None:
-        """Ask a broker that became reachable, if the current one has a new connection, or seems unreachable."""
+        """Attach to a broker that became reachable if it is the current one on a new connection, or if the current one
+        seems unreachable."""
         self._silent.pop(broker, None)
         self._asked.pop(broker, None)
         if broker == self.broker:
@@ -184,8 +183,8 @@ class GaplessClient(ClientNode):
             self._try_next()
 
     def _try_next(self) -> None:
-        """Ask the next contact. Suspected ones come after the others, with a shorter timeout. After each round through
-        all contacts the timeout doubles."""
+        """Ask the next contact for a session. Suspected contacts come last, with a shorter timeout. The timeout doubles
+        after each round."""
         place = self._contacts.index(self.broker) if self.broker in self._contacts else -1
         following = self._contacts[place + 1 :] + self._contacts[: place + 1]
         if all(name in self._asked for name in following):
@@ -249,41 +248,41 @@ class GaplessClient(ClientNode):
         self._publications.send_again(is_resumed=message.is_resumed)
         self._set_return()
 
-    # ---- what is asked of a node --------------------------------------------------------------------------
+    # ---- queries ------------------------------------------------------------------------------------------
 
     def state_size(self) -> Mapping[str, int]:
-        """Return how much the client keeps."""
+        """Return the sizes of the client's state, by component."""
         return {"subscriptions": len(self._deliveries), "unsafe": self._publications.waiting}
 
     @property
     def window(self) -> int:
-        """Return how many publications can wait to be confirmed."""
+        """Return the maximum number of unconfirmed publications."""
         return self._options.client_window
 
     @property
     def delivery_window(self) -> int:
-        """Return how many deliveries a broker sends ahead of the application."""
+        """Return the maximum number of deliveries that a broker sends before the application takes them."""
         return self._options.delivery_window
 
     @property
     def is_attached(self) -> bool:
-        """Return whether a broker has the session, and knows the subscriptions and advertisements."""
+        """Return whether a broker has the session, and has received the subscriptions and advertisements."""
         return self._connection.is_attached
 
     @property
     def broker(self) -> str:
-        """Return the broker that has the session, or is asked for it."""
+        """Return the broker that has the session, or the one being asked for it."""
         return self._connection.broker
 
     @property
     def standing(self) -> tuple[str, int, int]:
-        """Return the incarnation that has the session, the session's number, and the number of the last event."""
+        """Return the incarnation that has the session, the number of the session, and the number of the last event."""
         incarnation = self._connection.incarnation
         home = "" if incarnation is None else f"{incarnation.broker}/{incarnation.number}"
         return home, self._connection.session, self._publications.last
 
     def take_over(self, home: str, attempt: int, seq: int) -> None:
-        """Continue, from the start, as a client of the same name in a process that has ended."""
+        """Continue the identity of a client whose process has ended. Must be called before the first input."""
         broker, _, number = home.rpartition("/")
         self._connection.incarnation = Incarnation(broker, int(number)) if broker else None
         self._connection.session = attempt

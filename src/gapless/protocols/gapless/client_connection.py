@@ -16,17 +16,18 @@ class ClientConnection:
     def __init__(self, client: str, broker: str) -> None:
         self.client = client
         self.broker = broker
-        """The broker that has the session, or is asked for it."""
+        """The broker that has the session, or the one being asked for it."""
         self.session = 0
         self.is_attached = False
         """Whether the broker has the session."""
         self.incarnation: Incarnation | None = None
-        """The last incarnation that had a session of this client."""
+        """The broker incarnation that last had a session of this client."""
         self.subscribed: dict[str, Filter] = {}
         self.advertised: dict[str, Filter] = {}
-        """The filters of the subscriptions and of the advertisements, by name: their texts are bounded in total."""
+        """The filters of the advertisements, by name. `subscribed` has those of the subscriptions. Their total length
+        is bounded."""
         self.now = 0
-        """The time of the step."""
+        """The time of the current step."""
         self.effects: list[Effect] = []
         self.delivered = 0
         """The number of events delivered to the application."""
@@ -34,11 +35,11 @@ class ClientConnection:
         """The largest timestamp delivered."""
 
     def emit(self, effect: Effect) -> None:
-        """Add an effect of this step."""
+        """Add an effect to those of this step."""
         self.effects.append(effect)
 
     def say(self, message: object) -> None:
-        """Send to the broker, if it has the session."""
+        """Send a message to the broker if the session is open."""
         if self.is_attached:
             self.effects.append(Send(self.broker, message))
 
@@ -50,7 +51,7 @@ class ClientConnection:
         return self.delivered
 
     def parse(self, call: Advertise | Subscribe, readings: int = 0) -> Filter | None:
-        """Return the filter of the call; None if the call was rejected."""
+        """Return the parsed filter of the call, or None after rejecting the call."""
         is_advertisement = isinstance(call, Advertise)
         name = call.advertisement if isinstance(call, Advertise) else call.subscription
         if name in (self.advertised if is_advertisement else self.subscribed):

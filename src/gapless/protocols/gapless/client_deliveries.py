@@ -1,4 +1,5 @@
-"""The subscriptions of a client and their deliveries: which events are due, and what the application has taken."""
+"""The subscriptions of a client and their deliveries: which events are due, and which ones the application
+has taken."""
 
 from collections import deque
 
@@ -29,11 +30,12 @@ class ClientDeliveries:
         self._connection = connection
         self._subscriptions: dict[str, HeldSubscription] = {}
         self.received = 0
-        """The number of the last delivery or note that arrived in this session."""
+        """The number of the last delivery or note received in this session."""
         self._taken = 0
         """The number of delivered events that the application has taken."""
         self._untaken: deque[tuple[int, int]] = deque()
-        """Deliveries that are not taken, as far as the broker knows: their count, and the number of the message."""
+        """Deliveries that were not reported to the broker as taken: the number of delivered events so far, and the
+        number of the message."""
 
     def __contains__(self, subscription: str) -> bool:
         return subscription in self._subscriptions
@@ -49,14 +51,14 @@ class ClientDeliveries:
     # ---- subscribing ---------------------------------------------------------------------------------------
 
     def subscribe(self, call: Subscribe) -> None:
-        """Begin a subscription that is not durable."""
+        """Start a subscription that is not durable."""
         replays = sum(held.is_replay for held in self._subscriptions.values())
         pattern = self._connection.parse(call, 0 if call.since is None else 1 + replays)
         if pattern is not None:
             self._begin(HeldSubscription(call.subscription, pattern, call.since, call.until, call.survey))
 
     def resume(self, call: Subscribe, attachment: ExclusiveAttachment, record: DurableRecord) -> None:
-        """Begin a durable subscription after the acknowledged events."""
+        """Start a durable subscription after its acknowledged events."""
         held = HeldSubscription(call.subscription, parse(call.filter), record.begin, None)
         held.attachment, held.got = attachment, dict(record.progress.got)
         self._begin(held)
@@ -67,7 +69,7 @@ class ClientDeliveries:
         self._connection.say(held.call(self._connection.session, is_new=True))
 
     def begin_ending(self, subscription: str) -> bool:
-        """Stop delivering. Return False if there is no such subscription, or it is ending already."""
+        """Stop delivering events of a subscription. Return False if it does not exist or is ending already."""
         held = self._subscriptions.get(subscription)
         if held is None or held.state is HeldState.ENDING:
             return False
@@ -77,7 +79,7 @@ class ClientDeliveries:
         return True
 
     def stop_resumed(self, subscription: str) -> None:
-        """End a durable subscription at the broker, after its last acknowledgement is stored."""
+        """End a durable subscription at the broker after its last acknowledgement is stored."""
         held = self._subscriptions.get(subscription)
         if held is not None:
             held.attachment = None
@@ -94,10 +96,10 @@ class ClientDeliveries:
         del self._connection.subscribed[subscription]
         return self._subscriptions.pop(subscription)
 
-    # ---- at a broker that has the session ------------------------------------------------------------------
+    # ---- the session ---------------------------------------------------------------------------------------
 
     def ready(self, message: messages.Ready) -> None:
-        """Send the broker the subscriptions that it does not know."""
+        """Send the broker all subscriptions that it does not know."""
         if not message.is_resumed:
             self.received = 0
             self._untaken.clear()
@@ -110,7 +112,7 @@ class ClientDeliveries:
             if not ready.is_resumed:
                 self._drop(held.name)
                 connection.emit(Ended(held.name, held.last()))
-            elif held.attachment is None:  # a durable one ends when its last acknowledgement is stored
+            elif held.attachment is None:  # a durable subscription ends when its last acknowledgement is stored
                 connection.say(messages.ClientUnsubscribe(connection.session, held.name))
         elif held.state is HeldState.REQUESTED:
             connection.say(held.call(connection.session, is_new=True))
@@ -125,7 +127,7 @@ class ClientDeliveries:
             held.begin_reading()
 
     def is_next(self, message: messages.Delivery | messages.Note) -> bool:
-        """Return whether this delivery or note follows the last one; then it counts as received."""
+        """Return whether the message is the next delivery or note of the session. If so, count it as received."""
         if message.number != self.received + 1:
             return False
         self.received = message.number
@@ -199,7 +201,7 @@ class ClientDeliveries:
 
     @staticmethod
     def _pass(held: HeldSubscription, position: int) -> None:
-        """Note that everything up to a position has arrived for a subscription, unless it is ending."""
+        """Record that everything up to a position has arrived for a subscription. Do nothing if it is ending."""
         if held.state is not HeldState.ENDING:
             held.position = max(held.position, position)
             if held.attachment is not None:
@@ -241,7 +243,7 @@ class ClientDeliveries:
             self._connection.emit(Skipped(held.name, {publisher: ranges}))
 
     def _due(self, held: HeldSubscription, events: EventRun) -> EventRun | None:
-        """Return those of the events that are due; None if there are none."""
+        """Return the due events, or None if there are none."""
         due = held.due(events)
         if due is not None:
             if held.begins is None and due.publisher not in held.cuts:
@@ -251,17 +253,17 @@ class ClientDeliveries:
         return due
 
     def taken(self, count: int) -> None:
-        """Note that the application has taken everything up to this delivery."""
+        """Record that the application has taken all deliveries up to this one."""
         self._taken = count
         self._acknowledge()
 
     def handled(self) -> None:
-        """Note that the last delivery or note was passed to the application."""
+        """Record that the last delivery or note was passed to the application."""
         self._untaken.append((self._connection.delivered, self.received))
         self._acknowledge()
 
     def _acknowledge(self) -> None:
-        """Report to the broker up to where the application has taken everything."""
+        """Tell the broker which deliveries the application has taken."""
         number = 0
         while self._untaken and self._untaken[0][0] <= self._taken:
             number = self._untaken.popleft()[1]

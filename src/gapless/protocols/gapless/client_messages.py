@@ -1,4 +1,4 @@
-"""The messages between clients and brokers of the protocol.
+"""The messages between clients and brokers.
 
 Every message contains its session: a number that the client increases with each attempt to attach.
 """
@@ -52,41 +52,41 @@ class _OfSession(Message, frozen=True):
 
 
 class Attach(_OfSession, frozen=True):
-    """A client's request for a session; it sends nothing else before `Ready`."""
+    """A client's request for a session; the client sends nothing else before it receives `Ready`."""
 
     incarnation: Incarnation | None
-    """The incarnation that last said `Ready`."""
+    """The incarnation that sent the client its last `Ready`."""
     resumes: int
-    """The client's session there: it continues if that incarnation still has it."""
+    """The number of the client's session with that incarnation. The session continues if the broker still has it."""
     received: int
-    """The last delivery that arrived in it."""
+    """The number of the last delivery that arrived in that session."""
     largest: int
     """The largest timestamp delivered to the client."""
     published: int
-    """The number of its last publication."""
+    """The number of the client's last publication."""
     confirmed: int
-    """The number of the last publication that it knows to be confirmed."""
+    """The number of the client's last confirmed publication."""
     base: int = 0
-    """The number of its last publication before it came to that incarnation."""
+    """The number of the client's last publication before it attached to that incarnation."""
     settled: int = 0
-    """The number of the last publication that it knows all brokers to have processed."""
+    """The number of the last publication that all brokers have processed, as far as the client knows."""
 
 
 class ClientAdvertise(_OfSession, frozen=True):
-    """Says that the client may publish events that match the filter."""
+    """Declares that the client may publish events that match the filter."""
 
     advertisement: str
     filter: str
 
 
 class ClientUnadvertise(_OfSession, frozen=True):
-    """Says that the client's later publications do not rely on the advertisement."""
+    """Withdraws an advertisement: no later publication of the client relies on it."""
 
     advertisement: str
 
 
 class Detach(_OfSession, frozen=True):
-    """Ends a session that was opened after the client had moved to another broker."""
+    """Ends a session that was opened after the client had attached to another broker."""
 
 
 class ClientSubscribe(_OfSession, frozen=True):
@@ -95,15 +95,17 @@ class ClientSubscribe(_OfSession, frozen=True):
     subscription: str
     filter: str
     since: int = -1
-    """Include everything with a larger timestamp. `NEWEST`: larger than any timestamp given so far."""
+    """The subscription starts after this timestamp. `NEWEST` is the largest timestamp given so far; -1 starts
+    it now."""
     until: int = 0
-    """If it is not 0: the subscription ends after this timestamp. `NEWEST` as above."""
+    """The subscription ends after this timestamp, unless it is 0. `NEWEST` is the largest timestamp given so far."""
     is_resumed: bool = False
     """Whether it was active at another broker, so that everything up to `since` has been delivered."""
     ticket: bytes = b""
-    """The ticket that `Active` contained there."""
+    """The ticket from the `Active` message of that broker."""
     survey: Volume | None = None
-    """For a survey, which delivers no events: `Reached` counts at most this volume, unless events share a timestamp."""
+    """If present, only count matching events and deliver none: each `Reached` counts at most this volume, unless more
+    events share a timestamp."""
 
 
 class ClientUnsubscribe(_OfSession, frozen=True):
@@ -119,19 +121,19 @@ class ClientPublish(_OfSession, frozen=True):
 
 
 class ClientLost(_OfSession, frozen=True):
-    """Says that these publications are lost, and may have matched the filter. Brokers report this to affected
-    subscriptions."""
+    """Reports that these publications are lost and may have matched the filter. Brokers forward the report to the
+    affected subscriptions."""
 
     first: int
     last: int
     settled: int
     filter: str
     times: tuple[Timed, ...] = ()
-    """When the publications were made, as far as the publisher knows, in order."""
+    """The known times at which these publications were made, in order."""
 
 
 class ClientGot(_OfSession, frozen=True):
-    """Says that the application has taken every delivery up to this number."""
+    """Reports that the application has taken all deliveries up to this number."""
 
     number: int
 
@@ -143,7 +145,7 @@ class ClientWish(_OfSession, frozen=True):
 
 
 NEWEST = TIMESTAMP_MAX
-"""Stands for the newest timestamp, which the broker knows."""
+"""A placeholder for the newest timestamp, which the broker fills in."""
 CLIENT_MESSAGES = (
     Attach, Detach, ClientAdvertise, ClientUnadvertise, ClientSubscribe, ClientUnsubscribe, ClientPublish, ClientGot,
     ClientLost, ClientWish, *DURABLE_CALLS,
@@ -152,101 +154,103 @@ CLIENT_MESSAGES = (
 
 
 class Ready(_OfSession, frozen=True):
-    """Says that the session is open. `is_resumed`: it is the previous one, so the client repeats nothing."""
+    """Reports that the session is open. If `is_resumed`, it is the previous session, and the client repeats nothing."""
 
     incarnation: Incarnation
     last: int
-    """The client's last number that any broker has admitted: it is confirmed."""
+    """The client's largest publication number that any broker has admitted. All numbers up to it are confirmed."""
     contacts: list[str]
     is_resumed: bool
     sealed: list[tuple[Incarnation, int]]
-    """Timestamps of a broker's incarnations below a number are valid only up to a clock (see `Active.begin`)."""
+    """Seals: timestamps of a broker's incarnations below the given one are valid only up to the given clock (see
+    `Active.begin`)."""
 
 
 class Retry(_OfSession, frozen=True):
-    """Says that the session cannot be opened yet; `reason` says what it waits for. The broker continues to try."""
+    """Reports that the session cannot be opened yet; `reason` says why. The broker keeps trying."""
 
     reason: str
 
 
 class Closed(_OfSession, frozen=True):
-    """Says that the broker no longer has the session: the client must attach elsewhere."""
+    """Reports that the broker has closed the session; the client must attach to another broker."""
 
     reason: str
     is_superseded: bool = False
-    """Whether another process continues as this client: then it must not attach again."""
+    """Whether another process continues as this client, so that this one must not attach again."""
 
 
 class Granted(_OfSession, frozen=True):
-    """Says that the preferred broker is available: the client can attach there."""
+    """Tells the client that its preferred broker is available again."""
 
     broker: str
 
 
 class Active(_OfSession, frozen=True):
-    """Says that the attempt to subscribe succeeded."""
+    """Reports that the subscription is active."""
 
     number: int
     subscription: str
     cuts: Cuts
     begin: int
-    """Events of publishers without a cut are due if their timestamp is larger."""
+    """An event of a publisher without a cut is due if its timestamp is larger than this."""
     position: int
-    """The final position before `begin`; for a subscription that begins in the past, its beginning."""
+    """The last final position before `begin`; for a subscription that starts in the past, its start."""
     until: int = 0
-    """The end of the subscription, if it has one."""
+    """The end of the subscription; 0 if it has none."""
     ticket: bytes = b""
-    """Proves to other brokers that the client has had the subscription from the position on (`Owners.ticket`)."""
+    """Proves to other brokers that the client may read the subscription's events from `position` on (see
+    `Owners.ticket`)."""
 
 
 class Stable(_OfSession, frozen=True):
-    """Says that all brokers know the advertisement."""
+    """Reports that all brokers know the advertisement."""
 
     advertisement: str
 
 
 class Unadvertised(_OfSession, frozen=True):
-    """Says that the advertisement has ended."""
+    """Reports that the advertisement has ended."""
 
     advertisement: str
 
 
 class Confirmed(_OfSession, frozen=True):
-    """Says that f + 1 brokers have the publications up to this number."""
+    """Reports that f + 1 brokers have all publications up to this number."""
 
     last: int
     settled: int = 0
-    """All brokers have processed the publications up to this number."""
+    """The number up to which all brokers have processed the publications."""
     first: int = 0
-    """The publications from this one to the last have the same timestamp."""
+    """The publications from this number to the last one have the same timestamp."""
     timestamp: int = 0
 
 
 class Missing(_OfSession, frozen=True):
-    """Says that no broker still holds these publications, though they were confirmed, or delivered to some.
-    `ClientLost` follows."""
+    """Reports that no broker has these publications any more, although they were confirmed or delivered to some
+    subscribers. The client answers with `ClientLost`."""
 
     first: int
     last: int
     settled: int
-    """All brokers have processed the publications up to this number: only readers of history miss them."""
+    """The number up to which all brokers had processed the publications, so that only history reads miss them."""
 
 
 class LossKept(_OfSession, frozen=True):
-    """Says that f + 1 brokers have the report of all losses up to this number."""
+    """Reports that f + 1 brokers have the loss report of all publications up to this number."""
 
     last: int
 
 
 class Position(_OfSession, frozen=True):
-    """Says that everything up to this timestamp has been sent, for all live subscriptions of the client."""
+    """Reports that everything up to this timestamp has been sent for all live subscriptions of the client."""
 
     number: int
     position: int
 
 
 class Reached(_OfSession, frozen=True):
-    """Says that everything up to this timestamp has been sent, for these subscriptions, which read history."""
+    """Reports that everything up to this timestamp has been sent for these subscriptions, which read history."""
 
     number: int
     position: int
@@ -254,16 +258,17 @@ class Reached(_OfSession, frozen=True):
     is_live: bool
     """Whether live events follow."""
     gap: tuple[int, int] | None = None
-    """Two timestamps between which an unknown part of the history is lost. From 0: the beginning of the retained
-    history."""
+    """Two timestamps between which an unknown part of history is lost. The first is 0 if the loss starts at the
+    beginning of the retained history."""
     lost: Ranges = msgspec.field(default_factory=dict)
-    """Numbers of events that no broker still holds."""
+    """The numbers of events that no broker has any more."""
     counted: Volume = NO_EVENTS
-    """In a survey: the volume of the matching events since the previous `Reached`."""
+    """For a survey: the volume of the matching events since the previous `Reached`."""
 
 
 class Lagging(_OfSession, frozen=True):
-    """Says that too many deliveries wait for the client: these subscriptions read the unsent ones from history."""
+    """Reports that too many deliveries were waiting for the client, so these subscriptions read the unsent ones from
+    history."""
 
     number: int
     position: int
@@ -271,7 +276,7 @@ class Lagging(_OfSession, frozen=True):
 
 
 class Delivery(_OfSession, frozen=True):
-    """Events for some of the client's subscriptions; `number` counts deliveries and notes in the session."""
+    """Events for some of the client's subscriptions. `number` counts the session's deliveries and notes."""
 
     number: int
     events: EventRun
@@ -279,7 +284,7 @@ class Delivery(_OfSession, frozen=True):
 
 
 class Unsubscribed(_OfSession, frozen=True):
-    """Says that the subscription ended: nothing more follows for it."""
+    """Reports that a subscription has ended and receives nothing more."""
 
     number: int
     subscription: str

@@ -1,6 +1,5 @@
-"""The advertisements and publications of a client: it repeats unconfirmed ones, and reports which filters lost events
-may have matched.
-"""
+"""The advertisements and publications of a client. It resends unconfirmed publications, and reports which filters lost
+events may have matched."""
 
 from collections import deque
 
@@ -30,19 +29,17 @@ from gapless.protocols.parts.forgetting import forget_oldest
 __all__ = ["ClientPublications"]
 
 WITHDRAWN_MAX = 100
-"""The maximum number of remembered filters of ended advertisements; beyond it, lost events may have matched
-anything."""
+"""The maximum number of ended advertisements whose filters are remembered. If there were more, lost events may have
+matched anything."""
 TEXT_MAX = 10_000
 
 
 class _Offer:
-    """An advertisement."""
-
     def __init__(self, pattern: Filter) -> None:
         self.filter = pattern
         self.is_stable = False
         self.ends_after: int | None = None
-        """The last publication that relies on it, once it is withdrawn."""
+        """The number of the last publication that relies on the advertisement, once it is withdrawn."""
 
 
 class ClientPublications:
@@ -52,35 +49,34 @@ class ClientPublications:
         self._connection = connection
         self._window = window
         self.last = 0
-        """The number of the last event."""
+        """The number of the client's last event."""
         self.confirmed = 0
         self.base = 0
-        """The number of the last event before the client came to the incarnation that has its session."""
+        """The number of the client's last event before it attached to the incarnation that has its session."""
         self.settled = 0
-        """All brokers have processed its publications up to this number."""
+        """The number up to which all brokers have processed the publications."""
         self._times: list[Timed] = []
-        """When confirmed publications were made, in order."""
+        """The times at which confirmed publications were made, in order."""
         self.is_successor = False
-        """Whether an earlier process may have published more than this one knows, until a broker reports the last
-        number."""
+        """Whether an earlier process of this client may have published more events than this one knows. False once a
+        broker reports the last number."""
         self._admitted = 0
-        """The client's last number that any broker has admitted, perhaps from an earlier process."""
+        """The largest publication number of this client that any broker has admitted, perhaps from an earlier
+        process."""
         self._unconfirmed: deque[EventRun] = deque()
         self._offers: dict[str, _Offer] = {}
         self._withdrawn: dict[str, int] = {}
-        """Filters of ended advertisements, each with the number after which it ended."""
+        """The filters of ended advertisements, each with the number of the last publication under it."""
         self._losses: dict[int, messages.Missing] = {}
-        """Lost publications by their first number, until f + 1 brokers have the report."""
+        """Lost publications, by their first number, until f + 1 brokers have the loss report."""
 
     @property
     def waiting(self) -> int:
-        """Return how many publications wait to be confirmed."""
+        """Return the number of unconfirmed publications."""
         return self.last - self.confirmed
 
-    # ---- at a broker that has the session ------------------------------------------------------------------
-
     def take_over(self, last: int) -> None:
-        """Continue as a client of the same name in a process that has ended."""
+        """Continue the identity of a client whose process has ended."""
         self.last = self.confirmed = self.base = last
         self.is_successor = True
 
@@ -96,7 +92,7 @@ class ClientPublications:
                 self._connection.say(messages.ClientAdvertise(self._connection.session, name, offer.filter.text))
 
     def send_again(self, *, is_resumed: bool) -> None:
-        """Repeat unconfirmed publications, and calls that may not have arrived."""
+        """Resend unconfirmed publications, and calls that may not have arrived."""
         connection = self._connection
         if not is_resumed:
             self._report_losses()
@@ -132,7 +128,7 @@ class ClientPublications:
                 self._losses = {first: lost for first, lost in self._losses.items() if lost.last > message.last}
 
     def _note_time(self, timed: Timed) -> None:
-        """Remember when events were published; of many, the older ones less exactly."""
+        """Record when events were published. Older records are merged if there are too many."""
         known = self._times
         if timed.last > self.confirmed or (known and timed.first <= known[-1].last):
             return
@@ -157,7 +153,7 @@ class ClientPublications:
     # ---- advertisements ------------------------------------------------------------------------------------
 
     def advertise(self, call: Advertise) -> None:
-        """Advertise for the application, or for the dead letters of a durable subscription."""
+        """Process an advertisement of the application, or one for the dead letters of a durable subscription."""
         pattern = self._connection.parse(call)
         if pattern is not None:
             self._offers[call.advertisement] = _Offer(pattern)
@@ -175,7 +171,7 @@ class ClientPublications:
         self._connection.say(messages.ClientUnadvertise(self._connection.session, call.advertisement))
 
     def _withdraw(self, name: str) -> None:
-        """Remember the filter of an ended advertisement, in case publications are lost."""
+        """Remember the filter of an ended advertisement in case its publications turn out to be lost."""
         offer = self._offers.pop(name, None)
         if offer is None:
             return
@@ -188,7 +184,7 @@ class ClientPublications:
     # ---- losses --------------------------------------------------------------------------------------------
 
     def _miss(self, message: messages.Missing) -> None:
-        """Report lost publications, with a filter that they may have matched."""
+        """Report lost publications to the broker, with a filter that they may have matched."""
         first, last = message.first, min(message.last, self.last)
         self._confirm(last)
         settled_to = self._losses[first].last if first in self._losses else first - 1
@@ -213,7 +209,7 @@ class ClientPublications:
     # ---- publications --------------------------------------------------------------------------------------
 
     def publish_many(self, call: PublishMany) -> None:
-        """Publish all events, as one run if none of them is refused."""
+        """Publish the events as one run, or one by one if some of them are rejected."""
         offers = [offer.filter for offer in self._offers.values() if offer.ends_after is None]
         if len(call.table) > self._window - self.waiting or not is_covered(call.table, offers):
             self.publish(call.publications())
@@ -225,7 +221,7 @@ class ClientPublications:
         self._send(run)
 
     def publish(self, calls: list[Publish]) -> None:
-        """Publish the events that match an advertisement, as far as the window has room."""
+        """Publish those events that match an advertisement, as far as the window has room."""
         tests = [offer.filter.test for offer in self._offers.values() if offer.ends_after is None]
         for call in calls:
             reason = ""
@@ -251,7 +247,7 @@ class ClientPublications:
         return self.last if self.last > before else 0
 
     def _send(self, events: EventRun) -> None:
-        """Send the events, unless an earlier process published these numbers: then they are confirmed."""
+        """Send the events. Confirm those whose numbers an earlier process has used without sending them."""
         if events.last > self._admitted:
             self._connection.say(messages.ClientPublish(self._connection.session, events))
         self._confirm(self._admitted)

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class LocalState(Enum):
-    """The state of a subscription.
+    """The state of a subscription at its broker.
 
     | from | to | when |
     | --- | --- | --- |
@@ -53,21 +53,22 @@ LOCALS: Transitions = {
 
 @dataclass(eq=False)
 class Kept:
-    """The events that matched since some time, up to a bound. Beyond it, all are dropped and read from history."""
+    """The events that matched since some time, up to a limit. If they exceed it, all are dropped, and are read from
+    history instead."""
 
     since: int
-    """The clock at that time: everything with a larger timestamp is here."""
+    """Every matching event with a larger timestamp is kept."""
     room: int
-    """The cost of events (see `outbox`) for which there is still room. Below 0, some were dropped."""
+    """The remaining room, as a cost of events (see `outbox`). It is negative after events were dropped."""
     events: list[tuple[EventRun, list[str]]] = field(default_factory=list)
-    """The events, with their subscriptions."""
+    """The events, each run with the names of its subscriptions."""
 
     @property
     def is_complete(self) -> bool:
         return self.room >= 0
 
     def add(self, events: EventRun, subscriptions: list[str], cost: int) -> None:
-        """Keep events, if there is room."""
+        """Keep the events if there is room; otherwise drop all."""
         self.room -= cost
         if self.room >= 0:
             self.events.append((events, subscriptions))
@@ -77,14 +78,14 @@ class Kept:
 
 @dataclass(eq=False)
 class NewestSearch:
-    """A subscription that begins or ends at the newest position, which is unknown yet (see `local.find_newest`)."""
+    """A subscription that starts or ends at the newest position, which is not known yet (see `local.find_newest`)."""
 
     session: "Session"
     message: ClientSubscribe
     before: int
-    """The clock at the call."""
+    """The clock at the time of the call."""
     first: int = 0
-    """The first position that became final after the call."""
+    """The first position that became final after the call; 0 before there is one."""
 
 
 @dataclass(eq=False)
@@ -95,27 +96,28 @@ class LocalSubscription:
     filter: Filter
     attempt: Attempt
     since: int = -1
-    """The position from which it reads; -1 if it begins with its cut."""
+    """The position from which the subscription reads; -1 if it starts at its cut."""
     is_resumed: bool = False
-    """Whether it was active at another broker."""
+    """Whether the subscription was active at another broker."""
     state: LocalState = LocalState.PENDING
     cuts: dict[str, int] = field(default_factory=dict)
     expected: set[str] = field(default_factory=set)
-    """The publishers whose answers are expected."""
+    """The publishers whose cuts have not arrived."""
     begin: int = 0
     position: int = 0
-    """All due events up to this timestamp are in the session's queue, or at the client."""
+    """All due events up to this timestamp are in the session's queue or were sent to the client."""
     kept: Kept | None = None
-    """While it is pending: the events that matched since the attempt began. None: it reads them from history."""
+    """While the subscription is pending: the events that matched since the attempt began, or None if it reads them from
+    history."""
     reading: "Reading | None" = None
     live_place: int = 0
-    """The place in the session's queue from which on it is live."""
+    """The place in the session's queue from which on the subscription is live."""
     survey: Volume | None = None
-    """If it only counts events: how many at most between two positions."""
+    """For a survey: the maximum volume of events counted between two reported positions."""
 
 
 class SessionPhase(Enum):
-    """WAITING for the fence, OPEN, or CLOSING while publications are being released."""
+    """WAITING for the fence; OPEN; or CLOSING while the remaining publications are released."""
 
     WAITING = "waiting"
     OPEN = "open"
@@ -130,16 +132,16 @@ SESSIONS: Transitions = {
 
 
 class Outgoing(NamedTuple):
-    """A delivery or a note that is to be sent."""
+    """A delivery or note to be sent."""
 
     place: int
-    """Its place, counted over everything that was ever put into the queue."""
+    """The place in the queue, counted since the session began."""
     kind: type[Any]
     fields: tuple[Any, ...]
-    """The fields of the message, without its session and number."""
+    """The fields of the message, except the session and the number."""
     cost: int
     is_live: bool
-    """Whether it is dropped if the client lags: a live event, neither history nor an answer."""
+    """Whether to drop it if the client lags. This is so for live events, but not for history or answers."""
 
 
 @dataclass(eq=False)
@@ -148,82 +150,85 @@ class Session:
 
     client: str
     number: int
-    """The number of the client's last attempt to attach; messages contain it."""
+    """The number of the client's last attempt to attach. Deliveries and calls contain it."""
     attach: Attach
     epoch: int = 0
-    """The number with which it was opened; attempts contain it."""
+    """The number with which the session was opened. Subscription attempts contain it."""
     phase: SessionPhase = SessionPhase.WAITING
     queue: deque[Any] = field(default_factory=deque)
-    """Its waiting calls: advertisements and publications keep their order."""
+    """Calls waiting to be processed: advertisements and publications in their order."""
     queued_events: int = 0
-    """The number of events in the queue."""
+    """The number of events in `queue`."""
     held: dict[str, Filter] = field(default_factory=dict)
-    """Its subscriptions and advertisements; `claims` bounds their names, texts and effort in total."""
+    """The filters of all subscriptions and advertisements of the session. `claims` bounds their total text
+    and effort."""
     locals: dict[str, LocalSubscription] = field(default_factory=dict)
-    """Its subscriptions, also those that have not begun."""
+    """The session's subscriptions, including those that have not begun."""
     text_size: int = 0
     effort: int = 0
     admitted: int = 0
-    """The client's publications up to this number were admitted somewhere, or are lost."""
+    """All publications of the client up to this number were admitted by some broker, or are lost."""
     settled: int = 0
-    """All brokers have processed the client's publications here up to this number."""
+    """The number up to which all brokers have processed the publications that the client made here."""
     missing: tuple[int, int] | None = None
-    """Its lost publications, until the client has sent the filters that they may have matched."""
+    """The client's lost publications, until the client reports which filters they may have matched."""
     unreleased: int = 0
-    """Journal entries of this client that are not released yet."""
+    """The number of this client's journal entries that are not released yet."""
     asked: int = 0
-    """How often other brokers were asked about its fence."""
+    """How many times other brokers were asked about the session's fence."""
     asks_holders: bool = False
-    """Whether the holders of a sealed journal were asked about its fence."""
+    """Whether the holders of a sealed journal were asked about the session's fence."""
     closes_for: list[tuple[str, int]] = field(default_factory=list)
-    """The brokers that asked to close it, with the client's new sessions there."""
+    """The brokers that asked to close the session, each with the client's new session there."""
     last_queued: int = 0
-    """The largest number of a publication that arrived in this session."""
+    """The largest publication number that arrived in this session."""
     sent: deque[tuple[Any, int]] = field(default_factory=deque)
     """Deliveries and notes that the client has not acknowledged, each with its cost."""
     unsent: deque[Outgoing] = field(default_factory=deque)
-    """Deliveries that wait until the client has taken earlier ones."""
+    """Deliveries that wait for window space."""
     in_flight: int = 0
     """The cost of `sent`."""
     waiting: int = 0
     """The cost of `unsent`."""
     is_lagging: bool = False
-    """Whether it reads live events from history that did not fit into the queue."""
+    """Whether live events did not fit into the queue and are read from history."""
     timed_entry: tuple[int, int] | None = None
-    """The publication whose latency is measured: the length of the journal with it, and its arrival time."""
+    """The publication whose latency is measured: the length of the journal including it, and its arrival time."""
     timed_delivery: tuple[int, int, int] | None = None
-    """The delivery whose latency is measured: its place, its number once it was sent, and the time when it was due."""
+    """The delivery whose latency is measured: its place, its number once it was sent, and the time at which it was
+    queued."""
     next_number: int = 1
     next_place: int = 1
     position_sent: tuple[int, int] = 0, 0
-    """The last `Position` that was sent: its place in the queue, and the position."""
+    """The last `Position` that was queued: its place, and the position."""
     is_connected: bool = True
     readings: dict[int, "Reading"] = field(default_factory=dict)
     history_bytes: int = 0
-    """The bytes of history put into the queue since the last query."""
+    """The number of bytes of history queued since the last query."""
     last_closed: tuple[int, int] | None = None
-    """The answer of the old broker, or of a holder of its sealed journal: clock and last number."""
+    """The old broker's last clock and the client's last number there, as reported by that broker or by a holder of its
+    sealed journal."""
 
 
 @dataclass(eq=False)
 class Source:
-    """The entries of one journal that a history read has received, and the members that it asks for the rest."""
+    """The entries that a history read has received from one journal, and the members that it asks for more."""
 
     incarnation: Incarnation
     upto: int
     """All matching entries up to this timestamp have arrived."""
     events: deque[EventRun] = field(default_factory=deque)
-    """Entries that are not in the session's queue yet."""
+    """Received entries that are not in the session's queue yet."""
     asked: Incarnation | None = None
     """The member that was asked for the next page and has not answered."""
     waited: int = 0
-    """The number of ticks since then."""
+    """The number of ticks since that request."""
     tried: set[str] = field(default_factory=set)
     """The members that do not have the next page."""
     dropped: int = 0
-    """If all of them have dropped the next entries: up to which timestamp at least;"""
+    """If all members have dropped the next entries: a timestamp up to which they are missing."""
     lost: Ranges | None = None
-    """and their numbers, if they are known."""
+    """The numbers of those entries, if they are known."""
 
 
 @dataclass(eq=False)
@@ -234,29 +239,29 @@ class Reading:
     session: Session
     subscriptions: dict[str, LocalSubscription]
     position: int
-    """Everything with a timestamp up to this was put into the session's queue."""
+    """All events with a timestamp up to this one were put into the session's queue."""
     until: int
-    """The end of the read; 0 if it continues with live events."""
+    """The position at which the read ends; 0 if it continues with live events."""
     is_resuming: bool
-    """Whether these subscriptions were live before: all such subscriptions of a client read together."""
+    """Whether these subscriptions were live before. A client has one such read for all of them."""
     filter: str = ""
-    """A filter that matches everything that one of them wants, and maybe more."""
+    """The text of a filter that matches everything that any of the subscriptions wants, and perhaps more."""
     is_earliest: bool = False
-    """Whether it begins at the start of the retained history, and has got nothing yet."""
+    """Whether the read starts at the beginning of the retained history and has received nothing yet."""
     target: int = 0
-    """The final position up to which this round reads."""
+    """The final position at which the current round ends."""
     sources: dict[Incarnation, Source] = field(default_factory=dict)
     lost: Ranges = field(default_factory=dict)
-    """Numbers of events that no broker still holds, and that were not reported to the client yet."""
+    """The numbers of events that no broker has any more and that were not reported to the client yet."""
     gap_until: int = 0
-    """Up to this timestamp there are losses with unknown numbers."""
+    """The timestamp up to which there are losses with unknown numbers; 0 if there are none."""
     kept: Kept | None = None
-    """The matching events published during the read, if they are kept for the client."""
+    """The matching events published during the read, if they are being kept for the client."""
     survey: Volume | None = None
     counted: Volume = NO_EVENTS
-    """In a survey: the events since the last reported position."""
+    """For a survey: the events counted since the last reported position."""
     counted_until: int = 0
-    """In a survey: the timestamp of the last counted event."""
+    """For a survey: the timestamp of the last counted event."""
 
 
 follow(LocalSubscription, "state", LOCALS)

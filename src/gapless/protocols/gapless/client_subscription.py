@@ -1,4 +1,5 @@
-"""A subscription as its client keeps it: which events are due, which have arrived, and where it can continue."""
+"""A subscription as its client sees it: which events are due, which ones have arrived, and where it continues at
+another broker."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -17,7 +18,7 @@ __all__ = ["HeldState", "HeldSubscription"]
 
 
 class HeldState(Enum):
-    """The state of a subscription; one that is resumed at another broker is ACTIVE all the time."""
+    """The state of a subscription at its client. It stays ACTIVE while it is resumed at another broker."""
 
     REQUESTED = "requested"
     ACTIVE = "active"
@@ -32,12 +33,11 @@ HELD: Transitions = {
 
 
 READ_MAX = 100
-"""The maximum number of stretches that are kept apart; beyond it, the oldest two and all between them become one."""
+"""The maximum number of separately recorded ranges. If there are more, the two oldest are merged, with everything
+between them."""
 
 
 class HeldSubscription:
-    """A subscription as its client keeps it."""
-
     def __init__(
         self, name: str, pattern: Filter, since: Position | None, until: Position | None, survey: Volume | None = None
     ) -> None:
@@ -46,58 +46,60 @@ class HeldSubscription:
         self.filter = pattern
         self.state = HeldState.REQUESTED
         self.begins = since
-        """If it begins in the past: everything after this position is due, and nothing up to it."""
+        """If the subscription starts in the past: events after this position are due."""
         self.ends = until
-        """Nothing after this position is due."""
+        """Events after this position are not due."""
         self.is_replay = since is not None
-        """Whether the application knows that history is read for it."""
+        """Whether the application knows that the subscription is replaying history."""
         self.attachment: ExclusiveAttachment | None = None
-        """For a durable subscription: what is acknowledged of it."""
+        """For a durable subscription: its acknowledgements."""
         self.cuts: dict[str, int] = {}
         self.got: dict[str, int] = {}
         self._got_at: dict[str, int] = {}
-        """The timestamps of the last numbers that arrived."""
+        """The timestamp of each publisher's last number that has arrived."""
         self._read: list[tuple[int, int]] = [] if since is None else [(0, TIMESTAMP_MAX)]
-        """The stretches of timestamps that it has read, or reads, from history, in order. Between them it was live."""
+        """The ranges of timestamps that were read from history, or are being read, in order. Between them the
+        subscription was live."""
         self._unsure: Ranges = {}
-        """Numbers that did not arrive, between two that did, with a part of a read stretch between them."""
+        """Numbers that have not arrived although later ones have, and whose timestamps may be in a range that was read
+        from history."""
         self._reported: Ranges = {since.publisher: [(1, since.number)]} if since is not None and since.publisher else {}
-        """Numbers dropped from history that were reported to the application, or precede the beginning."""
+        """Numbers that were reported to the application as dropped from history, or that precede the start."""
         self.begin = 0
         self.born: Incarnation | None = None
-        """The incarnation whose clock `begin` is."""
+        """The incarnation whose clock `begin` was taken from."""
         self.position = -1 if since is None else since.floor
         """The position up to which everything has arrived."""
         self.ticket = b""
-        """The proof for other brokers that it was active."""
+        """Proves to other brokers that the subscription was active."""
 
     @property
     def is_reading(self) -> bool:
-        """Return whether it reads history, so that it has its own position."""
+        """Return whether the subscription reads history, and so has a position of its own."""
         return bool(self._read) and self._read[-1][1] == TIMESTAMP_MAX
 
     def begin_reading(self) -> None:
-        """Switch to history, after everything that has arrived."""
+        """Switch to reading history after everything that has arrived."""
         if not self.is_reading:
             self._read.append((self.position, TIMESTAMP_MAX))
             if len(self._read) > READ_MAX:
                 self._read[:2] = [(self._read[0][0], self._read[1][1])]
 
     def go_live(self, position: int) -> None:
-        """Switch to live events, which have larger timestamps than this position."""
+        """Switch to live events, which have timestamps after this position."""
         if self.is_reading:
             self._read[-1] = self._read[-1][0], position
 
     def _was_live(self, after: int, until: int) -> bool:
-        """Return whether it was live for all events between two timestamps."""
+        """Return whether the subscription was live for all events between the two timestamps."""
         return all(end <= after or begin >= until for begin, end in self._read)
 
     def _arrived_until(self, publisher: str) -> int:
-        """Return the timestamp of the last number of the publisher that arrived, or before which none was due."""
+        """Return the timestamp up to which all due events of the publisher have arrived."""
         return max(self._got_at.get(publisher, 0), self._due_after(publisher))
 
     def came(self, publisher: str, first: int, last: int, timestamp: int) -> None:
-        """Record that these numbers have arrived, and that no number between them is due."""
+        """Record that these numbers have arrived, and that none of the skipped numbers before them is due."""
         if self._read and not self.is_reading and not self._was_live(self._arrived_until(publisher), timestamp):
             before = max(self.got.get(publisher, 0) + 1, self.cuts.get(publisher, 1))
             if before < first:
@@ -115,8 +117,8 @@ class HeldSubscription:
         times: Sequence[Timed] = (),
         reported_at: int = 0,
     ) -> list[tuple[int, int]]:
-        """Return those of a publisher's lost numbers that were due and did not arrive. `reported_at` is the timestamp
-        of the report; `times` tell when the lost events were published, as far as that is known.
+        """Return the ranges of a publisher's lost numbers that were due and did not arrive. `reported_at` is the
+        timestamp of the report; `times` are the known publication times.
 
         All brokers had processed the numbers up to `settled`: if they matched, they arrived at a subscription that was
         live for their timestamps. It lacks such a number only if it may have read it from history.
@@ -144,14 +146,13 @@ class HeldSubscription:
         return found
 
     def _due_after(self, publisher: str) -> int:
-        """Return a timestamp: no event up to it is due."""
+        """Return the timestamp after which events of the publisher are due."""
         if self.begins is not None:
             return self.begins.floor
         return 0 if publisher in self.cuts else self.begin
 
     def newly_lost(self, lost: Ranges) -> Ranges:
-        """Return the numbers dropped from history that were due, did not arrive, and were not reported before at
-        another broker."""
+        """Return the dropped numbers that were due, have not arrived, and were not reported at another broker."""
         found: Ranges = {}
         for publisher, ranges in lost.items():
             known = self._reported.get(publisher, [])
@@ -165,7 +166,7 @@ class HeldSubscription:
         return found
 
     def due(self, events: EventRun) -> EventRun | None:
-        """Return the events that are due and have not come; None if there are none."""
+        """Return the due events that have not arrived before; None if there are none."""
         if self._is_due(events, events.first) and self._is_due(events, events.last):
             return events
         places = [place for place, seq in enumerate(events.seqs) if self._is_due(events, seq)]
@@ -187,7 +188,7 @@ class HeldSubscription:
         ) or (ends is not None and timestamp >= ends.timestamp and Position.after(timestamp, publisher, seq) > ends)
 
     def call(self, session: int, *, is_new: bool) -> messages.ClientSubscribe:
-        """Return the message that sends it to a broker."""
+        """Return the message that sends the subscription to a broker."""
         until = 0 if self.ends is None else self.ends.timestamp
         name, text = self.name, self.filter.text
         if is_new:
@@ -197,20 +198,20 @@ class HeldSubscription:
         return messages.ClientSubscribe(session, name, text, self.position, until, is_resumed, self.ticket, self.survey)
 
     def reached(self) -> Position:
-        """Return its position, as the application knows it."""
+        """Return the subscription's position in the form that the application uses."""
         position = Position.at(self.position)
         if self.begins is not None and position < self.begins:
             return self.begins
         return position if self.ends is None or position < self.ends else self.ends
 
     def last(self) -> dict[str, int]:
-        """Return the ending cut, if it ended now."""
+        """Return each publisher's last number, as the ending cut if the subscription ended now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
 
 
 def _stretches(first: int, last: int, settled: int, times: Sequence[Timed]) -> Iterator[tuple[int, int, int, int]]:
-    """Divide the numbers into those up to `settled` and the others, and by their timestamps. Yield for each stretch its
-    first and last number, and two timestamps: those of its numbers are after the one, and not after the other."""
+    """Split the numbers at `settled` and at their known publication times. Yield for each range its first and last
+    number, and two timestamps: its events are after the first one, and not after the second."""
     known, after = 0, 0
     for each in (*times, Timed(last + 1, last + 1, TIMESTAMP_MAX, TIMESTAMP_MAX)):
         for begin, end, since, until in (

@@ -1,4 +1,4 @@
-"""Deletes the events of a publisher from history, on an operator's request.
+"""Deletes the events of a publisher from history, at an operator's request.
 
 The publisher and the broker's clock become part of the broker's status, which reaches all brokers, and is on their
 disks. When all brokers have processed everything up to that time, each broker replaces the publisher's entries up to
@@ -18,7 +18,8 @@ from gapless.protocols.gapless.tombstones import deleted
 __all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleting", "may_hold"]
 
 DELETIONS_MAX = 1_000
-"""The maximum number of publishers whose events can be deleted: every broker remembers them. More are refused."""
+"""The maximum number of publishers whose events can be deleted. Every broker remembers them, and rejects
+further ones."""
 _END = re.compile(r"-[0-9a-f]{8}$")
 """The suffix that makes a client's name unique; it can be omitted."""
 WORK_MAX = 5_000
@@ -36,7 +37,7 @@ def delete_events(s: BrokerState, publisher: str) -> None:
 
 
 def may_hold(s: BrokerState, publisher: str) -> bool:
-    """Return whether this broker may ever have had events of this publisher, or of clients of this name."""
+    """Return whether this broker may have events of the publisher, or of clients with this name and a suffix."""
     for journal in _journals(s):
         if journal.has_forgotten or publisher in journal.last_numbers:
             return True
@@ -46,7 +47,7 @@ def may_hold(s: BrokerState, publisher: str) -> bool:
 
 
 def deletions(s: BrokerState) -> dict[str, int]:
-    """Return by publisher the timestamp up to which its events are deleted."""
+    """Return the timestamp up to which each publisher's events are deleted."""
     found: dict[str, int] = {}
     for status in s.statuses.values():
         for publisher, upto in status.deleted:
@@ -55,12 +56,12 @@ def deletions(s: BrokerState) -> dict[str, int]:
 
 
 def is_deleting(s: BrokerState) -> bool:
-    """Return whether some entries here may still have to be deleted."""
+    """Return whether some entries on this broker may still have to be deleted."""
     return deletions(s) != s.deleted or any(_is_unchecked(s, each) for each in _journals(s))
 
 
 def carry_on(s: BrokerState) -> None:
-    """Delete some entries."""
+    """Delete the next batch of entries."""
     if not any(status.deleted for status in s.statuses.values()):
         return
     known = {publisher: upto for publisher, upto in deletions(s).items() if upto <= s.stable}

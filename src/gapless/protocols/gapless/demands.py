@@ -1,5 +1,5 @@
-"""Describes the permissions that clients' messages need, for a runtime that checks them before a broker gets the
-messages."""
+"""Determines which permissions a client's message needs. The runtime checks them before the broker receives the
+message."""
 
 from collections.abc import Mapping, Set
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = ["demand", "rewrite"]
 
 
 def demand(message: Any) -> Demand | None:
-    """Return the demand of a client's message."""
+    """Return the permissions that a client's message needs; None if it needs none."""
     match message:
         case Attach():
             return Demand(is_resuming=True)
@@ -63,9 +63,9 @@ def demand(message: Any) -> Demand | None:
 
 
 def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
-    """Return the message with other filters; None if nothing remains of it."""
+    """Return the message with its filters replaced; None if nothing remains of it."""
     if isinstance(message, Attach):
-        return msgspec.structs.replace(message, resumes=0)  # the client registers everything again
+        return msgspec.structs.replace(message, resumes=0)  # so that the client registers everything again
     if isinstance(message, ClientLost):
         return msgspec.structs.replace(message, filter=filters.get("", message.filter))
     if isinstance(message, ClientSubscribe):
@@ -75,7 +75,7 @@ def rewrite(message: Any, filters: Mapping[str, str], without: Set[str]) -> Any:
     if isinstance(message, ClientAdvertise) and message.advertisement in without:
         return None
     if isinstance(message, ClientAttach) and message.subscription in without:
-        return None  # what it reads alone is judged when it reads it
+        return None  # permissions for a read are checked when the read begins
     if isinstance(message, ClientMove) and message.request in without:
         return None
     return message

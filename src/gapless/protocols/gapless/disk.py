@@ -1,4 +1,4 @@
-"""A broker and its disk: writing state, holding messages back until it is written, and restoring it after a restart.
+"""A broker and its disk: writing state, delaying messages until the state is written, and restoring it after a restart.
 
 The disk contains the **register**: the broker's journal and the copies of others' journals, its promises and
 acceptances, the statuses, the final seals, the records of durable subscriptions, and a clock that is not below any
@@ -51,7 +51,7 @@ ROW_ENTRIES = 256
 SavedAcceptor: TypeAlias = tuple[int, Ballot, dict[int, tuple[Ballot, int]]]
 Seals: TypeAlias = list[tuple[Incarnation, int]]
 DROPPED_LATER = 1_024
-"""How many entries may still be on the disk after they were dropped from memory."""
+"""How many entries can remain on the disk after they were dropped from memory."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_copy = msgspec.msgpack.Decoder(JournalCopy).decode
 _decode_statuses = msgspec.msgpack.Decoder(dict[str, Status]).decode
@@ -62,16 +62,16 @@ _decode_record = msgspec.msgpack.Decoder(StoredRecord).decode
 _decode_number = msgspec.msgpack.Decoder(int).decode
 
 
-# ---- what waits --------------------------------------------------------------------------------------------
+# ---- delayed messages --------------------------------------------------------------------------------------
 
 
 def say(s: BrokerState, peer: str, body: Body) -> None:
-    """Send a body, or pass it to this broker itself, when everything noted by the end of this step is on the disk."""
+    """Send a message, or process it if it is for this broker, when all state changes of this step are on the disk."""
     s.waiting.append(Waiting(s.disk.next, peer, body))
 
 
 def take_due(s: BrokerState) -> list[Waiting]:
-    """Return the messages that need not wait any longer; of several `Held` to one broker the last."""
+    """Return the messages whose batches are on the disk. Of several `Held` to one broker, only the last is returned."""
     due: list[Waiting] = []
     if not s.waiting:
         return due
@@ -84,14 +84,14 @@ def take_due(s: BrokerState) -> list[Waiting]:
 
 
 def persisted(s: BrokerState, number: int) -> None:
-    """Note that all batches up to this one are on the disk."""
+    """Record that all batches up to this one are on the disk."""
     disk = s.disk
     disk.persisted = max(disk.persisted, number)
     while disk.own_written and disk.own_written[0][0] <= number:
         disk.own_length = disk.own_written.popleft()[1]
 
 
-# ---- what is written ---------------------------------------------------------------------------------------
+# ---- writing -----------------------------------------------------------------------------------------------
 
 
 def collect(s: BrokerState) -> None:
@@ -131,7 +131,8 @@ def collect(s: BrokerState) -> None:
 
 
 def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Write the entries in memory to the disk. Drop others later, together with writing the numbers of publishers.
+    """Write the new entries in memory to the disk. Schedule the deletion of dropped ones, and of their publishers'
+    numbers.
 
     A copy can begin after the start of its journal from the first on. Then this broker has vouched for its length, and
     for the last numbers before it, so they are written, too.
@@ -160,7 +161,7 @@ def _write_journal(s: BrokerState, incarnation: Incarnation, journal: Journal, c
 
 
 def _write_replaced(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Rewrite the rows whose entries were replaced. Their ends stay the same."""
+    """Rewrite the rows that contain replaced entries. Their last timestamps stay the same."""
     ends = s.disk.row_ends.get(incarnation, [])
     for row in sorted({bisect_left(ends, timestamp) for timestamp in journal.replaced}):
         if row < len(ends):
@@ -170,7 +171,7 @@ def _write_replaced(s: BrokerState, incarnation: Incarnation, journal: Journal, 
 
 
 def _write_head(s: BrokerState, incarnation: Incarnation, journal: Journal, changes: list[Change]) -> None:
-    """Write where the journal begins on the disk, and the facts about earlier entries."""
+    """Write where the journal begins on the disk, and the summary of the entries before that."""
     name = _name(incarnation)
     ends = s.disk.row_ends.get(incarnation, [])
     del ends[: bisect_right(ends, journal.dropped)]
@@ -207,11 +208,11 @@ def _incarnation(name: str) -> Incarnation:
     return Incarnation(broker, int(number))
 
 
-# ---- what is found -----------------------------------------------------------------------------------------
+# ---- restoring ---------------------------------------------------------------------------------------------
 
 
 def restore(s: BrokerState, contents: DiskContents) -> None:
-    """Restore the state from the disk: none, if it is new."""
+    """Restore the state from the contents of the disk; do nothing if the disk is new."""
     s.disk.is_there = True
     s.disk.waits = "synced" not in s.off
     s.disk.persisted = 0 if s.disk.waits else NEVER

@@ -13,7 +13,7 @@ NEVER = 1 << 62
 
 
 class Waiting(NamedTuple):
-    """A message that is sent when a batch is on the disk; to this broker itself, if it is its own vote."""
+    """A message that is sent when a batch is on the disk. A broker's own vote is addressed to itself."""
 
     batch: int
     peer: str
@@ -22,7 +22,7 @@ class Waiting(NamedTuple):
 
 @dataclass(eq=False)
 class Disk:
-    """The disk of one broker; without one, nothing waits."""
+    """The state of one broker's disk. Without a disk, no message waits."""
 
     is_there: bool = False
     number: int = 0
@@ -36,16 +36,16 @@ class Disk:
     row_ends: dict[Incarnation, list[int]] = field(default_factory=dict)
     """By journal: the last timestamps of its rows on the disk, ascending."""
     own_written: deque[tuple[int, int]] = field(default_factory=deque)
-    """Batches, and the length of the own journal after each."""
+    """For each batch in flight: its number, and the length of the broker's own journal after it."""
     own_length: int = 0
-    """The number of entries of the own journal that are on the disk."""
+    """The number of entries of the broker's own journal that are on the disk."""
     changed_acceptors: set[str] = field(default_factory=set)
-    """The brokers about whose journals this broker promised or accepted something in this step."""
+    """The brokers about whose journals this broker has promised or accepted something in this step."""
     changed_records: set[str] = field(default_factory=set)
     """The durable subscriptions whose records were changed or dropped in this step."""
     are_statuses_changed: bool = False
     is_clock_due: bool = False
-    """Whether an echo waits for the clock to be on the disk, because a wave has passed."""
+    """Whether an echo waits for the clock to be written to the disk."""
     sealed_written: int = 0
     """The number of final seals written to the disk."""
 

@@ -1,4 +1,4 @@
-"""Divides a run of events among its receivers.
+"""Splits a run of events among its receivers.
 
 Filters see the distinct rows of its attributes (`EventTable.project`); each row has the places of the events that have
 it.
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Division:
-    """A run that is divided. Its columns are decoded once, and receivers of the same events share one run."""
+    """Splits one run of events. The columns are decoded once, and receivers of the same events share one run."""
 
     def __init__(self, events: EventRun, names: Collection[str]) -> None:
         self.rows, self._places = events.table.project(names)
@@ -26,16 +26,16 @@ class Division:
         self._chosen: dict[tuple[int, ...], EventRun] = {}
 
     def chosen(self, rows: Sequence[int]) -> EventRun:
-        """Return the events that have these rows, at least one."""
+        """Return the events that have one of these rows. At least one event must."""
         places = self._places
         if places is None or len(rows) == len(places):
             return self._events
         return self._pick(sorted(chain.from_iterable([places[row] for row in rows])))
 
     def divided(self, matches: Mapping[int, list[T]]) -> Iterator[tuple[list[T], EventRun]]:
-        """Yield the events with what their row matches, in order, without those of other rows.
+        """Yield the events in order, each part with the matches of its rows. Events whose row has no match are omitted.
 
-        Events that match the same stay together if none between them matches anything else.
+        Consecutive events with equal matches form one part.
         """
         first = next(iter(matches.values()))
         if self._places is None or all(each == first for each in matches.values()):

@@ -1,4 +1,4 @@
-"""The numbers of entries that journals have dropped, so that readers learn what they miss.
+"""The publication numbers of dropped journal entries, so that readers learn which events they miss.
 
 The numbers are kept in parts, one for each period: the first and the last dropped number of each publisher. If there
 are too many parts, adjacent ones are merged: a report to a reader then contains more numbers than it missed, never
@@ -16,12 +16,12 @@ __all__ = ["after_dropping", "dropped_between"]
 
 PARTS_MAX = 64
 PUBLISHERS_MAX = 20_000
-"""The maximum number of publishers in all parts of one journal, each counted once per part."""
+"""The maximum number of publishers in all parts of one journal; a publisher counts once for each part."""
 
 
 def after_dropping(known: Dropped, before: int, entries: Sequence[Entry]) -> Dropped:
-    """Return the record after these entries are dropped, too. Before them, all entries up to a timestamp were
-    dropped."""
+    """Return the record of dropped numbers after these entries are dropped, too. `before` is the timestamp up to which
+    all entries had been dropped earlier."""
     if known.until != before:
         known = Dropped(since=before, until=before)
     parts = (*known.parts, (entries[0].timestamp, entries[-1].timestamp, _numbers_of(entries)))
@@ -54,7 +54,7 @@ def _add(numbers: Numbers, publisher: str, first: int, last: int) -> None:
 
 
 def dropped_between(known: Dropped, since: int, until: int) -> Ranges | None:
-    """Return the numbers dropped after a timestamp and up to another; None if some of them are unknown."""
+    """Return the numbers dropped after the timestamp `since` and up to `until`; None if some of them are unknown."""
     if known.since > since or known.until < until:
         return None
     found: Ranges = {}

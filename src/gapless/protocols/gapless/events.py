@@ -1,7 +1,7 @@
-"""The path of events through a broker: each is processed once, logged, forwarded and delivered.
+"""The path of events through a broker: each event is processed once, logged, forwarded and delivered.
 
-On a tree with FIFO links that keeps effects behind their causes. The numbers of a publisher only grow, so an event that
-is not above the last processed number is a duplicate, or not needed.
+On a tree with FIFO links this order keeps effects behind their causes. A publisher's numbers only grow, so an event
+whose number is not above the last processed one is a duplicate, or is no longer needed.
 """
 
 from gapless.event_runs import EventRun
@@ -19,8 +19,7 @@ __all__ = ["process"]
 
 
 def process(s: BrokerState, events: EventRun, origin: Link | None, cost: int = 0) -> None:
-    """Process events of one publisher that arrive from one side of the broker. Their cost is computed unless it is
-    given."""
+    """Process one publisher's events, which arrived from `origin`. Their cost is computed unless it is given."""
     publisher = events.publisher
     fresh = events.after(s.seen.get(publisher, 0))
     if fresh is None:
@@ -38,7 +37,7 @@ def process(s: BrokerState, events: EventRun, origin: Link | None, cost: int = 0
 
 
 def _spread(s: BrokerState, events: EventRun, origin: Link | None) -> None:
-    """Forward a tombstone everywhere, because its receivers need not know an advertisement of its publisher now."""
+    """Forward a tombstone over all links, because receivers may not know any advertisement of its publisher."""
     for link in s.links.values():
         if link is not origin:
             s.send_along(link, Publication(events))
@@ -48,7 +47,7 @@ def _spread(s: BrokerState, events: EventRun, origin: Link | None) -> None:
 
 
 def _dispatch(s: BrokerState, events: EventRun, origin: Link | None, cost: int) -> None:
-    """Forward events to the sides, and deliver them to the local subscriptions, that they match."""
+    """Forward events over the links, and deliver them to the local subscriptions, whose filters they match."""
     division = Division(events, s.index.names)
     clients: dict[str, dict[int, list[Name]]] = {}
     links: dict[Link, list[int]] = {}
@@ -70,7 +69,7 @@ def _dispatch(s: BrokerState, events: EventRun, origin: Link | None, cost: int) 
 
 
 def _deliver(s: BrokerState, names: list[Name], events: EventRun, cost: int) -> None:
-    """Deliver events to the local live subscriptions, and keep them for the others."""
+    """Deliver events to live local subscriptions, and keep them for those that are not live yet."""
     live: dict[str, list[str]] = {}
     reading: dict[int, tuple[Reading, list[str]]] = {}
     for name in names:

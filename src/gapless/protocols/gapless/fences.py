@@ -1,15 +1,15 @@
-"""Clients that attach: a session opens behind a fence.
+"""Attaching clients: a new session opens only behind a fence.
 
-A client that moves names the incarnation that served it last, and the largest timestamp delivered to it. Its session
-opens behind a **fence**: a final position that is not before that timestamp, and
+A client that moves reports the incarnation that served it last, and the largest timestamp delivered to it. Its session
+opens behind a **fence**: a final position that is not before that timestamp, and that satisfies one more condition.
 
-- if the incarnation is excluded: includes its seal. Everything it had admitted has arrived everywhere, and the sealed
-  journal contains the client's last publication;
-- if it lives: is after the clock at which it has closed the old session, with everything released that it had
-  admitted.
+- If that incarnation is excluded, the position includes its seal. Everything it had admitted has then arrived
+  everywhere, and the sealed journal contains the client's last publication.
+- If it is live, the position is after the clock at which it closed the old session. By then it had released everything
+  it had admitted.
 
-So no effect that the client publishes here can overtake a cause, nothing that was admitted is admitted twice, and
-nothing is omitted. Subscriptions are resumed by reading history (`local`). No broker takes over state of another.
+So no effect that the client publishes here can overtake a cause, no publication is admitted twice, and none is omitted.
+Subscriptions are resumed by reading history (`local`). No session state is copied between brokers.
 """
 
 from gapless.protocols.gapless.client_messages import Attach, Closed, Ready, Retry
@@ -26,7 +26,8 @@ __all__ = ["answer_last_number", "ask_fences", "ask_holders", "attach", "check_f
 
 FENCED = "it waits for a final position after the client's last session"
 PATIENCE = 10
-"""How many times the holders of a sealed journal are asked for a number in it before they are asked for the journal."""
+"""How many times the holders of a sealed journal are asked for a client's last number in it before they are asked for
+the whole journal."""
 
 
 # ---- attaching -----------------------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ def attach(s: BrokerState, client: str, message: Attach) -> None:
 
 
 def _contacts(s: BrokerState) -> list[str]:
-    """Return the brokers that the client can ask if this one fails: the nearest first."""
+    """Return the brokers that the client can ask if this one fails, nearest first."""
     return [s.name, *(name for name in s.topology.overlay.within(s.name, len(s.topology.brokers)) if s.is_live(name))]
 
 
@@ -72,7 +73,7 @@ def _contacts(s: BrokerState) -> list[str]:
 
 
 def ask_fences(s: BrokerState) -> None:
-    """Repeat requests, because they or their answers may have been lost."""
+    """Repeat unanswered requests, because they or their answers may have been lost."""
     for session in s.arrivals.values():
         session.asked += 1
         _ask_fence(s, session)
@@ -80,7 +81,7 @@ def ask_fences(s: BrokerState) -> None:
 
 
 def ask_holders(s: BrokerState) -> None:
-    """Ask for the last numbers of clients whose brokers were excluded since they arrived."""
+    """Ask for the last numbers of clients whose previous broker was excluded while they were waiting."""
     for session in s.arrivals.values():
         old = session.attach.incarnation
         if not session.asks_holders and session.last_closed is None and old and s.is_dead(Incarnation(*old)):
@@ -109,8 +110,7 @@ def _ask_fence(s: BrokerState, session: Session) -> None:
 
 
 def check_fences(s: BrokerState) -> None:
-    """Open the sessions whose fences are complete. An earlier session is ended first: its client does not
-    know of it."""
+    """Open the sessions whose fences are complete. An earlier session of the same client is ended first."""
     for session in [each for each in s.arrivals.values() if "fence" in s.off or _is_fenced(s, each)]:
         earlier = s.sessions.get(session.client)
         if earlier is None:
@@ -134,7 +134,8 @@ def _is_fenced(s: BrokerState, session: Session) -> bool:
 
 
 def _open(s: BrokerState, session: Session) -> None:
-    """Open the session: the client continues after the last number known to be admitted. Numbers not found are lost."""
+    """Open the session after the largest number known to be admitted. Numbers below it that are in no journal
+    are lost."""
     client, attach = session.client, session.attach
     del s.arrivals[client]
     found, seen = max(session.last_closed[1] if session.last_closed else 0, attach.base), s.seen.get(client, 0)
@@ -154,7 +155,7 @@ def _open(s: BrokerState, session: Session) -> None:
 
 
 def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None:
-    """Answer with a client's last number in a sealed journal, if all of it is here."""
+    """Reply with a client's last number in a sealed journal, if this broker has all of the journal."""
     incarnation = Incarnation(*message.incarnation)
     status = s.status(incarnation.broker)
     if incarnation.number >= status.sealed_below:
@@ -174,7 +175,7 @@ def answer_last_number(s: BrokerState, broker: str, message: LastNumber) -> None
 
 
 def receive_last_number(s: BrokerState, message: LastNumberReply) -> None:
-    """Process the answer of a holder of the sealed journal."""
+    """Process such a reply from a holder of the sealed journal."""
     session = s.arrivals.get(message.client)
     if session is not None and session.number == message.session:
         session.last_closed = 0, message.last

@@ -1,16 +1,16 @@
-"""The handover of a region: a barrier among the live brokers in and around it.
+"""The handover of a region: a barrier among the live brokers in and around the region.
 
-1. *Contribute.* Each member stops using its links into the region, accepts no other input, and sends every other member
+1. *Contribute.* Each member stops using its links into the region, defers all other input, and sends every other member
    its state: its log, its sealed journals, and the subscriptions and advertisements of its side.
-2. *Unite.* With all contributions, and the sealed journals in their agreed lengths, the union of all logs and
-   journals is sorted by timestamp, and each member processes the unprocessed part, for its own side only.
-3. *Install.* The links of the contracted tree are created with the same subscriptions known at both ends. Those
-   that arrived through the region and are in no contribution have ended.
-4. *Void.* Attempts of this side that had been sent into the region start again, unless they have succeeded.
+2. *Unite.* When a member has all contributions, and the sealed journals in their agreed lengths, it sorts the union of
+   all logs and journals by timestamp, and processes the unprocessed part, for its own side only.
+3. *Install.* Both ends create each link of the contracted tree with the same subscriptions. Subscriptions that had
+   arrived through the region and are in no contribution have ended.
+4. *Void.* Attempts from this side that had been sent into the region start again, unless they have succeeded.
 
-Every member computes the same function of the same contributions, so no agreement is needed. All process the same
-sorted union before anything passes a new link, so no effect overtakes a cause. If a status changes during this, the
-handover restarts with the larger region; the completed work of a member is in its log.
+Every member computes the same function of the same contributions, so no further agreement is needed. All members
+process the same sorted union before anything passes over a new link, so no effect overtakes a cause. If a status
+changes meanwhile, the handover restarts with the larger region; the log of a member contains the work it has completed.
 """
 
 from typing import Any
@@ -50,11 +50,11 @@ from gapless.protocols.gapless.topology import Region, next_hops
 __all__ = ["advance", "ask_vouchers", "missing_journals", "receive_completed", "receive_contribution", "unsealed"]
 
 
-# ---- which handover ----------------------------------------------------------------------------------------
+# ---- choosing the handover ---------------------------------------------------------------------------------
 
 
 def advance(s: BrokerState) -> None:
-    """Begin, restart, or complete the handover that is due."""
+    """Start, restart, or complete the handover that is due."""
     if s.stage is Stage.RECOVERING or s.stage is Stage.EXCLUDED:
         return
     regions = s.topology.regions_of(s.statuses, s.name)
@@ -79,12 +79,12 @@ def advance(s: BrokerState) -> None:
 
 
 def _is_vouched(s: BrokerState, region: Region) -> bool:
-    """Return whether this broker may join the others of the group.
+    """Return whether this broker can take part in a handover of the region.
 
-    A broker that has never been part of the tree must not complete a handover together with one that the others exclude
-    and that does not know it. So f + 1 of the electorate of each member must know this incarnation before they promise
-    to exclude that member: a broker that learns of a later exclusion then learns of this incarnation, too. This broker
-    can be one of them itself.
+    A broker that has never been part of the tree must not complete a handover together with a member that is being
+    excluded by brokers that do not know the new broker. So f + 1 of each member's electorate must know this incarnation
+    before they promise to exclude that member. A broker that learns of a later exclusion then also learns of this
+    incarnation. This broker can be one of the f + 1.
     """
     if s.is_installed:
         return True
@@ -99,7 +99,7 @@ def _is_vouched(s: BrokerState, region: Region) -> bool:
 
 
 def ask_vouchers(s: BrokerState) -> None:
-    """Announce this incarnation to the electorates of the members, before its first handover."""
+    """Announce this incarnation to the electorates of all members before its first handover."""
     if s.is_installed:
         return
     asked = set(s.topology.peers(s.name))
@@ -118,7 +118,7 @@ def _coverage(s: BrokerState, region: Region) -> tuple[frozenset[Any], frozenset
 
 
 def _is_covered(s: BrokerState, region: Region) -> bool:
-    """Return whether a handover that this broker has completed included the other."""
+    """Return whether a handover that this broker has completed already covers the region."""
     core, group = _coverage(s, region)
     return any(core <= done_core and group <= done_group for done_core, done_group in s.covered)
 
@@ -166,7 +166,7 @@ def _contribution(s: BrokerState, handover: Handover) -> Contribution:
 
 
 def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
-    """Return the sealed incarnations of a region, with the lengths of their journals."""
+    """Return the region's sealed incarnations with the lengths of their journals."""
     return [
         (Incarnation(name, number), length)
         for name in sorted(region.core)
@@ -176,12 +176,12 @@ def _sealed(s: BrokerState, region: Region) -> list[tuple[Incarnation, int]]:
 
 
 def missing_journals(s: BrokerState, region: Region) -> list[Incarnation]:
-    """Return the sealed journals that a handover needs and this broker does not have."""
+    """Return the sealed journals that this broker needs for the handover and does not have."""
     return [each for each, length in _sealed(s, region) if length > len(s.journals.get(each, ()))]
 
 
 def unsealed(s: BrokerState, region: Region) -> list[str]:
-    """Return the brokers of a region with earlier journals that are not sealed."""
+    """Return the region's brokers whose earlier journals are not all sealed."""
     return [
         name for name in region.core if s.status(name).number and s.status(name).sealed_below < s.status(name).number
     ]
@@ -193,7 +193,7 @@ def _want_journals(s: BrokerState, region: Region) -> None:
 
 
 def receive_contribution(s: BrokerState, peer: str, message: Contribution) -> None:
-    """Store the contribution of another member, perhaps to a handover that has not begun here."""
+    """Store a member's contribution, perhaps to a handover that has not started here."""
     s.contributions[peer] = message
     s.due |= Due.HANDOVER
     learn(s, message.statuses, peer)
@@ -237,9 +237,8 @@ def _complete(s: BrokerState, handover: Handover, contributions: dict[str, Contr
 
 
 def _process_union(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> None:
-    """Process all events that any member has processed, or that an excluded incarnation had admitted, in causal order.
-    Events beyond the end of a journal that no broker has completely are omitted: some members received them, others
-    never will."""
+    """Process, in causal order, all events that any member has processed or an excluded incarnation had admitted. Omit
+    events beyond the end of a journal that no broker has completely, because not all members can have them."""
     floor = max(each.stable for each in contributions.values())
     limits = beyond_journals(s, handover, [record for each in contributions.values() for record in each.advertisements])
     union: list[EventRun] = list(without((events for each in contributions.values() for events in each.log), limits))
@@ -260,7 +259,7 @@ def _process_union(s: BrokerState, handover: Handover, contributions: dict[str, 
 
 
 def _install(s: BrokerState, handover: Handover, contributions: dict[str, Contribution]) -> list[Link]:
-    """Create the new links, with the subscriptions and advertisements of all other sides behind them."""
+    """Create the new links, with the subscriptions and advertisements of all members on other sides behind them."""
     region = handover.region
     new_links = s.topology.links_of(s.statuses, region)
     by_peer: dict[str, Link] = {}
@@ -306,7 +305,7 @@ def _install_advertisement(s: BrokerState, record: AdvertisementRecord, link: Li
 
 
 def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link]) -> None:
-    """End entries that arrived through the region and that no member has on its side; send the others on."""
+    """Remove entries that arrived through the region and that no member contributes; send the remaining ones on."""
     removed = set(map(id, handover.removed))
     stay = [link for link in s.links.values() if link not in links]
     for link in stay:
@@ -318,7 +317,7 @@ def _end_what_nobody_brings(s: BrokerState, handover: Handover, links: list[Link
 
 
 def _void_pending(s: BrokerState, handover: Handover) -> None:
-    """Restart those attempts of this side that were sent into the region."""
+    """Restart the attempts from this side that were sent into the region."""
     assert handover.own is not None
     was_sent = {name for link in handover.removed for name in link.sent}
     gone = set(map(id, handover.removed))
@@ -337,7 +336,7 @@ def _void_pending(s: BrokerState, handover: Handover) -> None:
 
 
 def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
-    s.due = Due.ALL  # the inputs that waited, and perhaps another region
+    s.due = Due.ALL  # process the deferred inputs, and perhaps another region
     s.completed[region.tag] = region
     s.covered.append(_coverage(s, region))
     s.contributions = {name: each for name, each in s.contributions.items() if each.tag != region.tag}
@@ -365,7 +364,7 @@ def _finish(s: BrokerState, region: Region, links: list[Link]) -> None:
 
 
 def receive_completed(s: BrokerState, peer: str, message: Completed) -> None:
-    """Note that a member has completed the handover in which this broker joins."""
+    """Record that a member has completed the handover in which this broker joins."""
     members = s.completions.setdefault(message.tag, set())
     members.add(peer)
     region = s.completed.get(message.tag)

@@ -1,14 +1,13 @@
-"""The journals that members of an electorate keep, page by page for readers.
+"""Stores the journals that a broker keeps as a member of an electorate, and serves them to readers page by page.
 
-A member answers for a journal as far as it knows that it has every entry: for its own up to any final position, because
-it has released everything admitted before that; for a sealed one up to the end, if it has the agreed length; for any
-other up to its last entry, because copies are prefixes. Beyond that, the reader asks another.
+A member serves as much of a journal as it has without gaps: its own journal up to any final position, because
+everything admitted before that is released; a sealed journal up to its end, if it has the agreed length; any other
+journal up to its last entry, because copies are prefixes. For later entries the reader asks another member.
 
-**Bounds.** Entries that not all brokers have processed are never dropped, because a handover may need them. They are
-bounded by the windows of their brokers, which delay publishers. Of the others, the oldest are dropped when all journals
-together take more than `history_bytes`, or when they are older than `history_s`. A member that becomes a holder of a
-journal gets the entries that not all brokers have processed at once, and the earlier ones page by page (`refill`), as
-long as there is room.
+**Bounds.** Entries that not all brokers have processed are never dropped, because a handover may need them. The windows
+of the brokers bound their number by delaying publishers. Of the other entries, the oldest are dropped when all journals
+together exceed `history_bytes`, or when they are older than `history_s`. A new holder of a journal receives the entries
+that not all brokers have processed at once, and earlier ones page by page (`refill`), as long as there is room.
 """
 
 from heapq import heapify, heappop, heappush
@@ -30,18 +29,18 @@ __all__ = [
 ]  # fmt: skip
 
 PAGE_BYTES = 128 * 1024
-"""A page is full after this many bytes of entries were examined,"""
+"""The size of the examined entries, in bytes, after which a page is full."""
 PAGE_EVENTS = 1_024
-"""or this many events. Either takes some milliseconds."""
+"""The number of events after which a page is full. Either limit takes a few milliseconds."""
 PATIENCE = 10
-"""The number of ticks (`broker.RETRY_US`) without an answer after which the next member is asked."""
+"""The number of ticks (see `broker.RETRY_US`) without an answer after which the next member is asked."""
 DROPPED_AT_ONCE = 5_000
-"""The maximum number of entries dropped with one wave, which bounds its duration."""
+"""The maximum number of entries dropped with one wave, which limits the duration of that step."""
 
 
 def sources(s: BrokerState) -> dict[Incarnation, int] | None:
-    """Return all incarnations that have admitted anything, with the lengths of sealed journals, and -1 for others.
-    Return None while the journal of a broker that has returned is not sealed, because its length is unknown."""
+    """Return all incarnations that have admitted events, with the lengths of sealed journals, and -1 for others. Return
+    None while the journal of a restarted broker's previous incarnation is not sealed, because its length is unknown."""
     found: dict[Incarnation, int] = {}
     for name in s.topology.brokers:
         status = s.status(name)
@@ -54,10 +53,9 @@ def sources(s: BrokerState) -> dict[Incarnation, int] | None:
 
 
 def holders(s: BrokerState, incarnation: Incarnation) -> list[str]:
-    """Return the live brokers that may have the journal, in the order in which they are asked.
+    """Return the live brokers that may have the journal, in the order in which to ask them.
 
-    This broker comes first. For a growing journal, its own broker is next, because only that one can answer for its
-    end.
+    This broker comes first. For a growing journal its own broker is next, because only that broker knows its end.
     """
     overlay = s.topology.overlay
     near = [s.name, *overlay.within(s.name, len(s.topology.brokers))]
@@ -68,12 +66,12 @@ def holders(s: BrokerState, incarnation: Incarnation) -> list[str]:
 
 
 def answer_page(s: BrokerState, peer: str, question: ReadPage) -> None:
-    """Answer a reader's request for the next page of a journal."""
+    """Answer a reader's request for a page of a journal."""
     s.send(peer, look_up(s, question))
 
 
 def look_up(s: BrokerState, question: ReadPage) -> Page:
-    """Return the next page of a journal, as far as this broker can answer for it."""
+    """Return the next page of a journal, as far as this broker can vouch for it."""
     incarnation = Incarnation(*question.incarnation)
     journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
     if journal.dropped > question.since:
@@ -106,7 +104,7 @@ def _page(question: ReadPage, upto: int, events: list[EventRun]) -> Page:
 
 
 def _answered(s: BrokerState, question: ReadPage, incarnation: Incarnation, journal: Journal) -> tuple[int, int]:
-    """Return up to which timestamp this broker can answer for the journal, and how many of its entries count."""
+    """Return the timestamp up to which this broker can vouch for the journal, and the number of its valid entries."""
     held = min(question.until, journal.last_timestamp)
     if incarnation == s.incarnation:
         return (question.until if s.clock.last >= question.until else question.since), len(journal)
@@ -120,11 +118,12 @@ def _answered(s: BrokerState, question: ReadPage, incarnation: Incarnation, jour
     return (TIMESTAMP_MAX if last <= question.until else question.until), length
 
 
-# ---- what is kept ------------------------------------------------------------------------------------------
+# ---- retention ---------------------------------------------------------------------------------------------
 
 
 def trim(s: BrokerState) -> None:
-    """Drop the oldest entries, as long as there are too many, or they are too old. All brokers have processed them."""
+    """Drop the oldest entries while the journals are too large, or the entries too old. All brokers have processed
+    them."""
     settle(s)
     journals = [s.journal, *s.journals.values()]
     size = sum(journal.size for journal in journals)
@@ -148,7 +147,7 @@ def trim(s: BrokerState) -> None:
 
 
 def refill(s: BrokerState) -> None:
-    """Request earlier entries of a journal that is kept from its middle on: one request at a time."""
+    """Request earlier entries of a journal whose beginning is missing here, one page at a time."""
     if s.refilling is not None:
         s.refill_waited += 1
         if s.refill_waited < PATIENCE:
@@ -175,7 +174,7 @@ def _ask_entries(s: BrokerState, incarnation: Incarnation, journal: Journal) -> 
 
 
 def answer_entries(s: BrokerState, peer: str, message: RequestEntries) -> None:
-    """Send the entries just before a place, up to a page."""
+    """Send a page of the entries just before a place."""
     incarnation = Incarnation(*message.incarnation)
     journal = s.journal if incarnation == s.incarnation else s.journals.get(incarnation, Journal())
     end = min(message.before, len(journal))
@@ -187,7 +186,7 @@ def answer_entries(s: BrokerState, peer: str, message: RequestEntries) -> None:
 
 
 def receive_entries(s: BrokerState, peer: str, message: Entries) -> None:
-    """Process a holder's answer: request more, or ask the next."""
+    """Process a page of earlier entries: request more, or ask the next member."""
     incarnation = Incarnation(*message.copy.incarnation)
     journal = s.journals.get(incarnation)
     if s.refilling != (incarnation, peer) or journal is None:

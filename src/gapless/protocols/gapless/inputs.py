@@ -38,7 +38,7 @@ from gapless.protocols.gapless.topology import FIRST
 __all__ = ["AT_ONCE", "WORK_MAX", "receive", "receive_client", "take", "work_of"]
 
 WORK_MAX = 2_000
-"""The maximum work on the inbox in one step, some milliseconds. The rest of the inbox waits."""
+"""The maximum work on the inbox in one step, which takes a few milliseconds. The rest of the inbox waits."""
 FILTER_WORK = 50
 
 ON_LINK: dict[type, Callable[[BrokerState, Link, Any], None]] = {
@@ -83,11 +83,11 @@ AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     journal_messages.Entries: history.receive_entries,
     **durable.DURABLE_AT_ONCE,
 }
-"""Inputs that are processed during a handover, too, because they change nothing that a contribution contains."""
+"""Inputs that are processed even during a handover, because they change nothing that a contribution contains."""
 
 
 def receive(s: BrokerState, peer: str, message: Any) -> None:
-    """Process a message of a broker."""
+    """Process a message from another broker."""
     if isinstance(message, messages.Excluded):
         membership.learn(s, message.statuses)
         return
@@ -117,7 +117,8 @@ def receive(s: BrokerState, peer: str, message: Any) -> None:
 
 
 def receive_client(s: BrokerState, client: str, message: Any) -> None:
-    """Queue a client's message, unless no client may send it."""
+    """Process a client's message, or put it into the inbox during a handover. Reject messages that no client
+    may send."""
     has_to_wait = bool(s.inbox) or s.is_frozen
     try:
         claims.check_message(s, client, message)
@@ -136,7 +137,7 @@ def receive_client(s: BrokerState, client: str, message: Any) -> None:
 
 
 def work_of(message: Any) -> int:
-    """Return the approximate work to process the message, in units of one event."""
+    """Return the approximate work to process the message; one unit is the work for one event."""
     body = message.body if isinstance(message, link_messages.LinkMessage) else message
     if hasattr(body, "events"):
         return len(body.events)
@@ -144,7 +145,7 @@ def work_of(message: Any) -> int:
 
 
 def take(s: BrokerState, peer: str, message: Any) -> None:
-    """Process the inputs that waited for the end of a handover."""
+    """Process a message that was in the inbox."""
     if isinstance(message, link_messages.LinkMessage):
         link = s.links.get((peer, message.tag))
         if link is not None:

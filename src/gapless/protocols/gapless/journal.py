@@ -1,8 +1,8 @@
-"""Admitting publications, replicating them to f other brokers, and releasing them.
+"""Admits publications, replicates them to f other brokers, and releases them.
 
-An admitted event gets a timestamp larger than those of all its causes, and an entry in the journal. The entry goes to
-the f nearest acceptors that are not suspected. When any f acceptors hold it (their present incarnations), the event is
-**released**: processed here, forwarded, and confirmed to its publisher. Nothing is released during a handover.
+An admitted event gets a timestamp larger than those of all its causes, and an entry in the journal. The entry is sent
+to the f nearest acceptors that are not suspected. When the present incarnations of any f acceptors hold it, the event
+is **released**: processed here, forwarded, and confirmed to its publisher. Nothing is released during a handover.
 """
 
 from gapless.event_runs import EventRun
@@ -21,7 +21,7 @@ __all__ = ["admit", "receive_held", "receive_hold", "release", "replicate", "set
 
 
 def settle(s: BrokerState) -> None:
-    """Remove entries that all brokers have processed from the window, and notify their publishers."""
+    """Remove the entries that all brokers have processed from the window, and notify their publishers."""
     settled: dict[str, Entry] = {}
     while s.stable_entries < s.released and s.journal.entry(s.stable_entries).timestamp <= s.stable:
         entry = s.journal.entry(s.stable_entries)
@@ -38,7 +38,7 @@ def settle(s: BrokerState) -> None:
 
 
 def admit(s: BrokerState, session: Session, events: EventRun) -> None:
-    """Give a client's events their timestamp and their place in the journal."""
+    """Admit a client's events: append them to the journal with a new timestamp."""
     s.journal.append(Entry(events.stamped(s.clock.next())))
     s.window_used += s.journal.cost_at(len(s.journal) - 1)
     session.unreleased += 1
@@ -49,7 +49,7 @@ def admit(s: BrokerState, session: Session, events: EventRun) -> None:
 
 
 def replicate(s: BrokerState) -> None:
-    """Choose the holders of the journal; a new one gets the entries that not all brokers have processed."""
+    """Choose the holders of the journal, and send new ones all entries that not all brokers have processed."""
     live = [name for name in s.topology.acceptors[s.name] if s.is_live(name) and name not in s.suspects]
     before, s.holders = s.holders, [s.current(name) for name in live[: s.topology.f]]
     for holder in s.holders:
@@ -60,14 +60,14 @@ def replicate(s: BrokerState) -> None:
 
 
 def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
-    """Store entries of a peer's journal, unless it is to be sealed."""
+    """Store entries of a peer's journal, unless this broker has promised to seal that journal."""
     incarnation = Incarnation(*message.copy.incarnation)
     acceptor = s.acceptors.get(peer)
     if acceptor is None or incarnation.number < acceptor.promised_below:
         return
     journal = s.journals.setdefault(incarnation, Journal())
     if message.copy.start > len(journal) and not message.is_new:
-        return  # it was sent to an earlier incarnation of this broker; the entries it needs follow
+        return  # sent to an earlier incarnation of this broker; the entries that it needs follow
     journal.extend_from(message.copy)
     s.clock.see(journal.last_timestamp)
     if acceptor.has_recovered:
@@ -75,7 +75,7 @@ def receive_hold(s: BrokerState, peer: str, message: Hold) -> None:
 
 
 def receive_held(s: BrokerState, peer: str, message: Held) -> None:
-    """Note how much of this journal a holder has."""
+    """Record how much of this broker's journal a holder has."""
     incarnation = s.current(peer)
     if message.length > s.held_by.get(incarnation, 0):
         s.held_by[incarnation] = message.length
@@ -83,7 +83,7 @@ def receive_held(s: BrokerState, peer: str, message: Held) -> None:
 
 
 def _confirmed_length(s: BrokerState) -> int:
-    """Return how many entries are held by f acceptors, or all that may still return, and by this broker's disk."""
+    """Return how many entries are on this broker's disk and at f acceptors, or at all that may still return."""
     own = s.disk.own_length if s.disk.waits else len(s.journal)
     needed = s.needed_holders
     if not needed:

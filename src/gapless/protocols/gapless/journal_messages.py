@@ -43,28 +43,29 @@ class Dropped(NamedTuple):
     """The numbers of entries that a journal has dropped (see `dropped`)."""
 
     since: int = 0
-    """The numbers dropped up to this timestamp are unknown."""
+    """The timestamp up to which the dropped numbers are unknown."""
     until: int = 0
-    """Nothing after this was dropped."""
+    """The timestamp of the last dropped entry."""
     parts: tuple[tuple[int, int, Numbers], ...] = ()
-    """Parts of the dropped numbers, each with the timestamps of its first and its last entry."""
+    """The dropped numbers in parts, each with the timestamps of its first and last entry."""
 
 
 class JournalCopy(Message, frozen=True):
-    """A broker's copy of the journal of one incarnation: a prefix of it, except the entries that the broker dropped."""
+    """A broker's copy of an incarnation's journal: a prefix of the journal, without the entries that the broker has
+    dropped."""
 
     incarnation: Incarnation
     start: int
-    """The number of entries before the first one here."""
+    """The number of dropped entries before the first one in this copy."""
     dropped: int
-    """The timestamp of the last of these."""
+    """The timestamp of the last dropped entry."""
     last_numbers: Cuts
-    """If there are any: each publisher's last number in the journal; ..."""
+    """Each publisher's last number in the journal, if entries were dropped."""
     has_forgotten: bool
-    """... or not each one's."""
+    """Whether publishers are missing from `last_numbers`."""
     entries: list[Entry]
     gone: Dropped = Dropped()
-    """The entries that the sender itself has dropped."""
+    """The numbers of the entries that the sender has dropped."""
 
     @property
     def length(self) -> int:
@@ -72,66 +73,67 @@ class JournalCopy(Message, frozen=True):
 
 
 class Hold(Message, frozen=True):
-    """Entries of the sender's journal, from a place on. With `is_new`, all that not all brokers have processed."""
+    """Entries of the sender's journal, from a place on. If `is_new`, all entries that not all brokers have
+    processed."""
 
     copy: JournalCopy
     is_new: bool
 
 
 class Held(Message, frozen=True):
-    """Says how many entries of the receiver's journal the sender holds."""
+    """Reports how many entries of the receiver's journal the sender holds."""
 
     length: int
 
 
 class RequestJournal(Message, frozen=True):
-    """Requests the receiver's copy of this sealed journal."""
+    """Requests the receiver's copy of a sealed journal."""
 
     incarnation: Incarnation
 
 
 class JournalReply(Message, frozen=True):
-    """A sealed journal."""
+    """The answer to `RequestJournal`."""
 
     copy: JournalCopy
 
 
 class RequestEntries(Message, frozen=True):
-    """Requests the receiver's entries of this journal just before a place."""
+    """Requests the receiver's entries of a journal just before a place."""
 
     incarnation: Incarnation
     before: int
 
 
 class Entries(Message, frozen=True):
-    """The answer: a page of it, or nothing."""
+    """The answer to `RequestEntries`: a page of entries, or none."""
 
     copy: JournalCopy
 
 
 class ReadPage(Message, frozen=True):
-    """Requests matching entries of this incarnation's journal after `since` and up to `until`, which is final."""
+    """Requests matching entries of a journal after `since` and up to `until`, which is a final position."""
 
     reading: int
     incarnation: Incarnation
     length: int
-    """The journal's length if the reader knows that it is sealed; otherwise -1."""
+    """The length of the journal if the reader knows that it is sealed; otherwise -1."""
     since: int
     until: int
     filter: str
 
 
 class Page(Message, frozen=True):
-    """The first part of them: the sender answers for the journal from `since` up to `upto`."""
+    """The answer to `ReadPage`: all matching entries after `since` and up to `upto` that the sender has."""
 
     reading: int
     incarnation: Incarnation
     since: int
     upto: int
-    """Not after `since`, if the sender does not have the next entries."""
+    """The end of the page. It is not after `since` if the sender does not have the next entries."""
     dropped: int
-    """The sender has dropped everything up to this timestamp; 0 if nothing."""
+    """The timestamp up to which the sender has dropped all entries; 0 if it has dropped none."""
     events: list[EventRun]
-    """Each of one entry, and so with one timestamp."""
+    """The events of one entry each, and so with one timestamp each."""
     lost: Ranges | None = None
-    """The numbers dropped up to there, if they are known."""
+    """The numbers of the dropped entries of the page, if they are known."""

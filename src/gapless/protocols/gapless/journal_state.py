@@ -1,4 +1,4 @@
-"""A journal as data: the admitted entries of an incarnation, or a copy of a part of them."""
+"""A journal: the entries admitted by one incarnation, or a copy of some of them."""
 
 from bisect import bisect_right
 
@@ -11,12 +11,12 @@ from gapless.protocols.gapless.tombstones import counted_for
 __all__ = ["ENTRY_BYTES", "Journal", "cost_of", "size_of"]
 
 EVENT_BYTES = 48
-"""The size of an event in bytes besides its payload and its attributes."""
+"""The assumed size of an event in bytes, without its payload and its attributes."""
 ENTRY_BYTES = 64
-"""The size of an entry in bytes besides its events."""
+"""The assumed size of an entry in bytes, without its events."""
 NUMBERS_MAX = 20_000
-"""The maximum number of publishers that a journal remembers. A client that returns later from a dead broker, with
-unconfirmed publications, is refused: it is unknown which of them were admitted."""
+"""The maximum number of publishers whose last number a journal remembers. A client of a failed broker that is not among
+them and has unconfirmed publications is rejected, because it is unknown which of them were admitted."""
 
 
 def size_of(events: EventRun) -> int:
@@ -25,39 +25,39 @@ def size_of(events: EventRun) -> int:
 
 
 def cost_of(events: EventRun) -> int:
-    """Return the cost of events in a window: their number, plus one for each KiB. So a window bounds the KiB, too."""
+    """Return the cost of events in a window: their number, plus one for each KiB, so that the window bounds both."""
     return len(events) + size_of(events) // 1024
 
 
 class Journal:
     """A journal, or a copy of one: entries in the order of their admission.
 
-    The first `start` entries were dropped after all brokers had processed them. So a copy is a prefix of the journal
-    without its beginning, and its length counts from the journal's beginning.
+    The first `start` entries were dropped after all brokers had processed them. A copy is a prefix of the journal
+    without its dropped beginning; its length includes the dropped entries.
     """
 
     def __init__(self) -> None:
         self.start = 0
         self.entries: list[Entry] = []
         self.sizes: list[int] = []
-        """The approximate size of each in bytes, computed once because that examines all attributes."""
+        """The approximate size of each entry in bytes, computed once because that examines all attributes."""
         self.dropped = 0
         """The largest timestamp of a dropped entry."""
         self.gone = Dropped()
         self.size = 0
-        """Their sum."""
+        """The sum of `sizes`."""
         self.lacks_earlier = False
-        """Whether its dropped entries were never here, so that others may have them."""
+        """Whether the first entries were never here, so that other brokers may have them."""
         self.last_numbers: dict[str, int] = {}
-        """By publisher, the least recently publishing first."""
+        """Each publisher's last number, least recently active publisher first."""
         self.has_forgotten = False
-        """Whether publishers are missing in `last_numbers`."""
+        """Whether publishers are missing from `last_numbers`."""
         self.checked = 0
-        """Entries before this place need not be deleted, or were (see `deleting`)."""
+        """All entries before this place were checked for deletion (see `deleting`)."""
         self.replaced: list[int] = []
         """The timestamps of entries replaced since the last write to the disk."""
         self.has_changed = True
-        """Whether it is new, or entries were added, replaced or dropped, since the last write to the disk."""
+        """Whether the journal is new, or entries were added, replaced or dropped since the last write to the disk."""
 
     def __len__(self) -> int:
         return self.start + len(self.entries)
@@ -71,7 +71,7 @@ class Journal:
         return self.sizes[place - self.start]
 
     def cost_at(self, place: int) -> int:
-        """Return the cost of this entry in a window (see `cost_of`)."""
+        """Return the cost in a window of the entry at this place (see `cost_of`)."""
         index = place - self.start
         return len(self.entries[index].events) + (self.sizes[index] - ENTRY_BYTES) // 1024
 
@@ -80,7 +80,7 @@ class Journal:
         return self.entries[-1].timestamp if self.entries else self.dropped
 
     def append(self, entry: Entry) -> None:
-        """Add an entry after the last."""
+        """Append an entry."""
         size = size_of(entry.events) + ENTRY_BYTES
         self.entries.append(entry)
         self.sizes.append(size)
@@ -89,7 +89,7 @@ class Journal:
         self._note_number(counted_for(entry), entry.last)
 
     def replace(self, place: int, entry: Entry) -> None:
-        """Replace an entry by one with the same timestamp and numbers."""
+        """Replace an entry with one that has the same timestamp and numbers."""
         index = place - self.start
         size = size_of(entry.events) + ENTRY_BYTES
         self.size += size - self.sizes[index]
@@ -104,18 +104,19 @@ class Journal:
             self.has_forgotten = True
 
     def last_number(self, publisher: str) -> int | None:
-        """Return the publisher's last number here, 0 if there is none; None if it is forgotten."""
+        """Return the publisher's last number, or 0 if it has no entry here. Return None if it may have been
+        forgotten."""
         return self.last_numbers.get(publisher, None if self.has_forgotten else 0)
 
     def cut_to(self, length: int) -> None:
-        """Drop the entries beyond a length, which were never confirmed."""
+        """Truncate the journal to a length. The dropped entries were never confirmed."""
         for entry in reversed(self.entries[max(0, length - self.start) :]):
             self.entries.pop()
             self.size -= self.sizes.pop()
             self.last_numbers[entry.publisher] = entry.first - 1
 
     def drop(self, count: int) -> None:
-        """Drop the first remaining entries."""
+        """Drop the first `count` remaining entries."""
         if count:
             self.gone = after_dropping(self.gone, self.dropped, self.entries[:count])
             self.dropped = self.entries[count - 1].timestamp
@@ -130,7 +131,8 @@ class Journal:
         return self.start + bisect_right(self.entries, timestamp, key=_timestamp_of)
 
     def extend_from(self, copy: JournalCopy) -> None:
-        """Append the further entries of the copy. If it begins after the end of this one, it replaces this one."""
+        """Append the entries of a copy that are missing here. If the copy begins after the end of this journal, it
+        replaces the journal."""
         if copy.start > len(self):
             self.start, self.entries, self.sizes, self.size, self.checked = copy.start, [], [], 0, 0
             self.dropped, self.lacks_earlier, self.has_changed = copy.dropped, True, True
@@ -142,7 +144,7 @@ class Journal:
             self.append(entry)
 
     def prepend(self, copy: JournalCopy) -> bool:
-        """Prepend the entries of the copy just before this one. Return whether it has any."""
+        """Prepend the entries that the copy has just before this journal's first one. Return whether there were any."""
         if not copy.entries or copy.length != self.start:
             return False
         self.start, self.dropped, self.has_changed, self.checked = copy.start, copy.dropped, True, 0
@@ -156,8 +158,8 @@ class Journal:
     def copy(
         self, incarnation: Incarnation, start: int = 0, end: int | None = None, *, is_page: bool = False
     ) -> JournalCopy:  # fmt: skip
-        """Return the entries from a place on, or from the first remaining one, with the facts that a holder without
-        entries needs; without these facts if it is a page for a holder of the following entries."""
+        """Return a copy of the entries from `start`, or from the first remaining one, to `end`. It includes the summary
+        of dropped entries, unless it is a page for a holder of the following entries."""
         start = max(start, self.start)
         before = self.entry(start - 1).timestamp if start > self.start else self.dropped
         stop = None if end is None else max(0, end - self.start)
@@ -167,7 +169,7 @@ class Journal:
         return JournalCopy(incarnation, start, before, numbers, self.has_forgotten, entries, gone)
 
     def last_entry(self, incarnation: Incarnation) -> JournalCopy:
-        """Return the last entry, for a holder of all earlier ones."""
+        """Return a copy of the last entry only, for a holder of all earlier entries."""
         return JournalCopy(incarnation, len(self) - 1, 0, {}, False, self.entries[-1:])
 
 

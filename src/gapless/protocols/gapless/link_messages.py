@@ -1,6 +1,6 @@
-"""The messages along the links of the tree: publications, the routing tables, and waves.
+"""The messages on the links of the tree: publications, routing tables, and waves.
 
-A `LinkMessage` belongs to one installation of one link, named by its `tag`.
+A `LinkMessage` belongs to one installation of one link, which its `tag` identifies.
 """
 
 from typing import TypeAlias
@@ -25,7 +25,7 @@ class Publication(Message, frozen=True):
 
 
 class AddSubscription(Message, frozen=True):
-    """A new subscription of a client behind the sender."""
+    """Adds a subscription of a client behind the sender."""
 
     name: Name
     filter: str
@@ -34,20 +34,20 @@ class AddSubscription(Message, frozen=True):
 
 
 class RemoveSubscription(Message, frozen=True):
-    """Says that the subscription ended."""
+    """Reports that a subscription has ended."""
 
     name: Name
 
 
 class ActivateSubscription(Message, frozen=True):
-    """Says that the attempt succeeded: from now on the subscription can represent others."""
+    """Reports that a subscription is active, so that it can represent others."""
 
     name: Name
     attempt: Attempt
 
 
 class CutAnswer(Message, frozen=True):
-    """The marker: from these numbers on, events of these publishers reach the subscription."""
+    """The marker of a subscription: events of these publishers from these numbers on reach the subscription."""
 
     name: Name
     attempt: Attempt
@@ -55,7 +55,7 @@ class CutAnswer(Message, frozen=True):
 
 
 class AddAdvertisement(Message, frozen=True):
-    """Says that a publisher behind the sender may publish events that match the filter, with numbers above `last`."""
+    """Adds an advertisement of a publisher behind the sender, for events with numbers above `last`."""
 
     name: Name
     filter: str
@@ -64,30 +64,30 @@ class AddAdvertisement(Message, frozen=True):
     home: Incarnation
     """The publisher's broker."""
     base: int
-    """The last number of the publisher before it came there."""
+    """The publisher's last number before it attached to that broker."""
 
 
 class RemoveAdvertisement(Message, frozen=True):
-    """Says that the advertisement ended: no later event relies on it."""
+    """Reports that an advertisement has ended: no later event relies on it."""
 
     name: Name
     attempt: Attempt
     last: int
-    """No event that relied on it has a larger number."""
+    """The largest number of an event that may have relied on the advertisement."""
 
 
 class AdvertisementAck(Message, frozen=True):
-    """Says that all brokers behind the sender have the advertisement, and have sent the overlapping subscriptions."""
+    """Reports that all brokers behind the sender have the advertisement and have sent the overlapping subscriptions."""
 
     name: Name
     attempt: Attempt
     last: int
-    """The largest number of the publisher that any of them has seen."""
+    """The publisher's largest number that any of these brokers has seen."""
 
 
 class Void(Message, frozen=True):
-    """Says that a handover crossed the path of this attempt: the owner's broker restarts it, unless it has
-    completed."""
+    """Reports that a handover has crossed the path of an attempt. The broker of the attempt's client restarts it,
+    unless it has succeeded."""
 
     name: Name
     attempt: Attempt
@@ -99,33 +99,33 @@ class FinalPosition(Message, frozen=True):
 
     timestamp: int = 0
     sealed: list[tuple[Incarnation, int]] = msgspec.field(default_factory=list)
-    """The seals that the position includes: each of all incarnations of a broker below a number, with the largest clock
-    of the handover that removed them."""
+    """The seals that the position includes. Each one covers all of a broker's incarnations below a number, and has the
+    largest clock of the handover that removed them."""
     newest: int = 0
-    """The largest timestamp of an admitted event up to there."""
+    """The largest timestamp of an admitted event up to this position."""
 
 
 class Wave(Message, frozen=True):
-    """A position proposed by the root. All clocks advance past it."""
+    """Proposes a position, sent by the root. Each broker advances its clock past it."""
 
     timestamp: int
     stable: int
-    """All brokers have processed everything with a timestamp up to this."""
+    """The timestamp up to which all brokers have processed everything."""
 
 
 class Echo(Message, frozen=True):
-    """Says that all brokers behind the sender have released everything they had admitted when the wave arrived."""
+    """Reports that all brokers behind the sender have released everything they had admitted when the wave arrived."""
 
     timestamp: int
     sealed: list[tuple[Incarnation, int]]
     final: int
-    """The smallest final position among them."""
+    """The smallest final position known to any of these brokers."""
     newest: int
-    """The largest timestamp of an event in their journals."""
+    """The largest timestamp of an event in the journals of these brokers."""
 
 
 class Final(Message, frozen=True):
-    """Says that the position is final."""
+    """Reports that the position is final."""
 
     position: FinalPosition
 
@@ -137,7 +137,7 @@ LinkBody: TypeAlias = (
 
 
 class LinkMessage(Message, frozen=True):
-    """A message along one installation of a link."""
+    """A message on one installation of a link."""
 
     tag: int
     body: LinkBody

@@ -1,14 +1,14 @@
-"""Subscriptions of clients with sessions here: attempts, activation, and switching to history and back.
+"""Subscriptions of clients with sessions on this broker: attempts, activation, and switching to history and back.
 
 An attempt begins by recording the clock, the final position, and the publishers with overlapping advertisements. When
-all of these have answered, the cut is complete, and the subscription is **active**: every later publication is
-delivered. Nothing is delivered before. A publisher that was not known then needs no cut: its events have larger
-timestamps than the beginning of the attempt, because its advertisement had to pass this broker.
+all of these publishers' brokers have answered, the cut is complete, and the subscription is **active**: every later
+publication is delivered. Nothing is delivered before. A publisher that was unknown when the attempt began needs no cut:
+its advertisement has to pass this broker, so all its events have larger timestamps than the beginning of the attempt.
 
-Four kinds of subscriptions read history (`reading`): those that were active elsewhere, that begin in the past, that end
-there, and those whose client lags. The attempts of the first two are ordinary ones; the last is active all the time.
-All subscriptions of a client that were live before read together, in one order, because an event for one of them can be
-an effect of an event for another.
+Four kinds of subscriptions read history (`reading`): those that were active at another broker, those that begin in the
+past, those that end there, and those whose client lags. In the first two cases an ordinary attempt precedes the read; a
+subscription whose client lags stays active. All subscriptions of a client that were live before read together, in one
+order, because an event for one of them can be an effect of an event for another.
 """
 
 from gapless.protocols.gapless.claims import relieve
@@ -36,7 +36,7 @@ __all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_lo
 
 
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
-    """Begin a client's subscription, perhaps from a position on, perhaps up to another."""
+    """Start a client's subscription, whose start and end can be positions."""
     s.locals[local.name] = session.locals[local.name.local] = local
     # A ticket for position 0 would grant all of history, so the subscription waits for the first final position.
     lacks_position = not s.final.timestamp and s.owners.has_tickets
@@ -48,12 +48,12 @@ def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local:
 
 
 def find_newest(s: BrokerState) -> None:
-    """Begin the subscriptions for which the newest position is known by now; request waves for the others.
+    """Start the subscriptions whose newest position is known now; request waves for the others.
 
-    No clock shows it: a broker may have confirmed events with timestamps that no other broker has seen. The first
-    position that becomes final after the call may have been proposed before it. The second one was proposed later, so
-    all brokers have echoed it after the call, and frames contain clocks: the root's is not before any timestamp given
-    before the call, and the end of that wave brings it here.
+    No clock shows the newest position, because a broker may have confirmed events with timestamps that no other broker
+    has seen. The first position that becomes final after the call may have been proposed before the call. The second
+    one was proposed later, so all brokers have echoed it after the call. Frames contain clocks, so by then the root's
+    clock is not before any timestamp given before the call, and the end of that wave brings its clock here.
     """
     found = []
     for name, search in s.searches.items():
@@ -72,9 +72,9 @@ def find_newest(s: BrokerState) -> None:
 def _begin(
     s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription, newest: int = 0
 ) -> None:
-    """Begin the subscription. `newest` is the newest position, if the message asks for that."""
+    """Start the subscription. `newest` replaces the placeholder `NEWEST` in the message."""
     until = 0 if message.since < 0 else newest if message.until == NEWEST else message.until
-    if message.since >= 0:  # one before the newest, so that it reads until the newest is final
+    if message.since >= 0:  # just before the newest position, so that the read lasts until that position is final
         local.since = local.position = newest - 1 if message.since == NEWEST else message.since
         if not local.is_resumed:
             note(s, session, Active, local.name.local, {}, 0, local.since, until)
@@ -85,7 +85,7 @@ def _begin(
 
 
 def begin_attempt(s: BrokerState, local: LocalSubscription) -> None:
-    """Send the subscription, as a new attempt."""
+    """Send the subscription as a new attempt."""
     local.begin, local.cuts = s.clock.last, {}
     if local.since < 0:
         local.position = s.final.timestamp
@@ -131,7 +131,7 @@ def remove_local(s: BrokerState, name: Name) -> None:
 
 
 def activate_whole(s: BrokerState) -> None:
-    """Activate the attempts whose cut is complete."""
+    """Activate the attempts whose cuts are complete."""
     whole = [
         local for local in s.pending.values() if local.expected <= local.cuts.keys() and local.name not in s.restarts
     ]  # fmt: skip
@@ -163,7 +163,7 @@ def _begin_with_its_cut(s: BrokerState, session: Session, local: LocalSubscripti
 
 
 def _resume_together(s: BrokerState, session: Session) -> None:
-    """Start reading for the client's subscriptions that were active elsewhere, when the last of them is active here."""
+    """Start the history read of the client's resumed subscriptions when all of them are active here."""
     own = [local for local in session.locals.values() if local.is_resumed]
     waiting = [local for local in own if local.state is LocalState.READING and local.reading is None]
     if waiting and not any(local.state is LocalState.PENDING for local in own):
@@ -171,19 +171,19 @@ def _resume_together(s: BrokerState, session: Session) -> None:
 
 
 def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
-    """Read for these, together with those that already read, from the smallest position on. The client ignores events
-    that it gets twice because of that."""
+    """Read history for these subscriptions, together with those that already read, from the smallest position on. The
+    client ignores events that it receives twice because of that."""
     for known in [reading for reading in session.readings.values() if reading.is_resuming]:
         subscriptions = [*known.subscriptions.values(), *subscriptions]
         end_reading(s, known)
     begin_reading(s, session, subscriptions, min(local.position for local in subscriptions), is_resuming=True)
 
 
-# ---- history and back --------------------------------------------------------------------------------------
+# ---- switching to history and back -------------------------------------------------------------------------
 
 
 def read_on(s: BrokerState) -> None:
-    """Continue the reads that can continue, as long as the turn lasts."""
+    """Continue all reads that can proceed, until this turn's work is used up."""
     while s.due_readings and s.read_work < WORK_MAX:
         number = next(iter(s.due_readings))
         del s.due_readings[number]
@@ -198,14 +198,15 @@ def read_on(s: BrokerState) -> None:
 
 
 def _finish(s: BrokerState, reading: Reading) -> None:
-    """Finish a read that has reached its end."""
+    """Process the end of a read."""
     for local in list(reading.subscriptions.values()):
         remove_local(s, local.name)
         note(s, reading.session, Unsubscribed, local.name.local)
 
 
 def _go_live(s: BrokerState, reading: Reading) -> None:
-    """Go live: the read has reached a position after which all events were kept, and these follow."""
+    """Switch to live events: the kept ones follow, because the read has reached a position after which all
+    were kept."""
     session, kept, subscriptions = reading.session, reading.kept, list(reading.subscriptions.values())
     assert kept is not None, "what reads without an end keeps what is published"
     end_reading(s, reading)
@@ -221,7 +222,7 @@ def _go_live(s: BrokerState, reading: Reading) -> None:
 
 
 def fall_behind(s: BrokerState) -> None:
-    """Drop the unsent live events of clients that lag, and read them from history."""
+    """Drop the unsent live events of lagging clients, and read them from history instead."""
     lagging, s.lagging = s.lagging, {}
     for client in lagging:
         session = s.sessions.get(client)

@@ -1,21 +1,21 @@
-"""Losses beyond f: detected when their publisher returns, and reported in place of the lost events.
+"""Losses beyond f: detected when the publisher returns, and reported in place of the lost events.
 
-A publisher that moves reports the number up to which it knows that everything is confirmed, and the number with which
-it came to its last broker. The sealed journal of that broker contains a last number of the publisher. The numbers
-in between are lost. So are numbers beyond that journal that some broker has seen: acknowledgements of advertisements
-contain the largest number of the publisher that brokers have seen, and come from all of them.
+A publisher that moves reports its last confirmed number, and the number with which it attached to its last broker. The
+sealed journal of that broker contains a last number of the publisher. The numbers in between are lost. So are numbers
+beyond that journal that some broker has seen: acknowledgements of advertisements contain the publisher's largest number
+that brokers have seen, and come from all of them.
 
-Some lost events may be **settled**: all brokers had processed them, so active subscriptions have received them. Only
-readers of history miss them. The publisher knows up to which number, because confirmations contain it.
+Some lost events may be **settled**: all brokers had processed them, so active subscriptions have received them, and
+only history reads miss them. The publisher knows up to which number, because confirmations contain it.
 
-A special event reports a loss, a **tombstone**. It is admitted like any event, before any other event of the publisher.
-Therefore f others hold it, it arrives in its place between earlier and later events, it is part of history, and it
-arrives once. It goes to every subscription that overlaps with the advertised filters. The client subtracts the numbers
-that arrived, or were never due.
+A special event, the **tombstone**, reports a loss. It is admitted like any event, before later events of the publisher.
+Therefore f other brokers hold it, it arrives in its place between earlier and later events, it is part of history, and
+it arrives once. It goes to every subscription that overlaps with the advertised filters. The client subtracts the
+numbers that have arrived or were never due.
 
-*Why that is exact.* The part of a lost journal that a broker processes is a prefix of it: a handover omits events that
-other members have processed beyond the end of the journal (`beyond_journals`). So a subscription lacks exactly the
-numbers larger than the last one that arrived.
+*Why the report is exact.* The part of a lost journal that a broker processes is a prefix of it: a handover omits events
+beyond the end of the journal, even if other members have processed them (`beyond_journals`). So a subscription lacks
+exactly the numbers larger than the last one that arrived.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ __all__ = ["admit_loss", "beyond_journals", "note_missing", "without"]
 
 
 def note_missing(s: BrokerState, session: Session, last: int) -> None:
-    """Note that all numbers up to this one were admitted: those not found are lost, and are reported first."""
+    """Record that all numbers up to `last` were once admitted. Those not found are lost, and must be reported first."""
     client = session.client
     known = session.admitted
     if last <= known:
@@ -50,7 +50,7 @@ def note_missing(s: BrokerState, session: Session, last: int) -> None:
 
 
 def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
-    """Admit a tombstone with the filter that the lost events may have matched, as reported by the publisher."""
+    """Admit a tombstone with the filter that, according to the publisher, the lost events may have matched."""
     if session.missing and message.last >= session.missing[1]:
         session.missing = None
     s.busy_clients[session.client] = None
@@ -65,7 +65,7 @@ def admit_loss(s: BrokerState, session: Session, message: ClientLost) -> None:
 def beyond_journals(
     s: BrokerState, handover: Handover, contributed: Iterable[AdvertisementRecord]
 ) -> dict[str, int]:  # fmt: skip
-    """Return by publisher whose broker is excluded: the last number that its journal still has, if that is known."""
+    """Return, for publishers whose broker is excluded, the last number that its journal still has, if that is known."""
     core = handover.region.core
     present = {each.name[0] for each in contributed}
     limits: dict[str, int] = {}
@@ -83,7 +83,7 @@ def beyond_journals(
 
 
 def without(events: Iterable[EventRun], limits: dict[str, int]) -> Iterator[EventRun]:
-    """Return the events without those beyond these limits."""
+    """Yield the events whose numbers do not exceed the limits of their publishers."""
     for each in events:
         limit = limits.get(each.publisher)
         left = each if limit is None else each.upto(limit)

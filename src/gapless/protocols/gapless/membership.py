@@ -1,9 +1,10 @@
-"""The statuses of brokers, their propagation, and suspicions.
+"""The statuses of brokers, how they propagate, and suspicions.
 
-Statuses merge by the maximum, so brokers that have received the same news in any order agree. A broker that learns news
-sends it to its peers at once. Channels keep order: so any message that a broker sends after it has learned of a new
-incarnation reaches a peer that knows of it, too. So a proposer, or a broker that counts the holders of its journal, can
-discard messages of an excluded incarnation (the *crash vectors* of Michael, Ports, Sharma and Szekeres, DISC 2017).
+Statuses merge by the maximum, so brokers that have received the same updates in any order agree. A broker that learns
+an update sends it to its peers at once. Channels keep order, so any message that a broker sends after it has learned of
+a new incarnation reaches a peer that knows of that incarnation, too. Therefore a proposer, or a broker that counts the
+holders of its journal, can discard messages of an excluded incarnation (the *crash vectors* of Michael, Ports, Sharma
+and Szekeres, DISC 2017).
 """
 
 from collections import deque
@@ -25,7 +26,7 @@ ACCUSATION_TIMER = "accuse"
 
 
 def merge(one: Status, other: Status) -> Status:
-    """Return the merger of both."""
+    """Return the merged status."""
     number, phase = max(one[:2], other[:2])
     lengths = dict(one.lengths)
     for incarnation, length in other.lengths:
@@ -40,7 +41,7 @@ def merge(one: Status, other: Status) -> Status:
 
 
 def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
-    """Merge news, forward new ones to the peers, and restart channels to brokers with a new incarnation."""
+    """Merge status updates, forward new ones to the peers, and restart channels to brokers with a new incarnation."""
     fresh: Statuses = {}
     for name, status in news.items():
         old = s.status(name)
@@ -76,8 +77,8 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
 
 
 def peers(s: BrokerState) -> tuple[str, ...]:
-    """Return the brokers that get this broker's news first: those with which it shares an electorate or a link of the
-    tree, and those next to it if brokers that cannot forward news are skipped."""
+    """Return the brokers to which this one sends status updates directly: those with which it shares an electorate or a
+    link of the tree, and the nearest ones beyond unreachable brokers."""
     around = s.topology.around(s.name, lambda name: name in s.suspects or s.is_forgotten(name) or not s.is_live(name))
     return tuple(dict.fromkeys((*s.topology.peers(s.name), *around)))
 
@@ -90,14 +91,14 @@ def forget(s: BrokerState, broker: str) -> None:
 
 
 def _is_beyond_vote(s: BrokerState, name: str) -> bool:
-    """Return whether no broker is left that could exclude an incarnation that never returns: then the declaration
-    excludes it."""
+    """Return whether too few brokers remain to exclude an incarnation that never returns. The operator's declaration
+    then excludes it."""
     status = s.status(name)
     return status.is_forgotten and not status.is_excluded and not s.needed(s.topology.acceptors[name], 1)
 
 
 def _unsettle(s: BrokerState, fresh: Statuses) -> None:
-    """Make a broker join again that has joined while a larger handover here has removed its links."""
+    """Require a broker to join again if a larger handover here has removed its links since it joined."""
     if s.handover is None:
         return
     for name in s.handover.region.core:
@@ -106,7 +107,7 @@ def _unsettle(s: BrokerState, fresh: Statuses) -> None:
 
 
 def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
-    """Note that a seal is decided: end the proposals for it, and notify the broker in case it still runs."""
+    """Record that a seal is decided: end the proposals for it, and notify the excluded broker in case it still runs."""
     proposal = s.proposals.get(name)
     s.proposal_attempts.pop(name, None)
     if proposal is not None and proposal.below <= status.sealed_below:
@@ -117,8 +118,7 @@ def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
 
 def _meet(s: BrokerState, peer: str) -> None:
     """Reset the state for a peer's new incarnation, which has received nothing yet. Messages in flight to the old one
-    are void.
-    """
+    are void."""
     if peer in s.channels:
         s.channels[peer].meet(s.status(peer).number)
     for incarnation in [each for each in s.accusers if each.broker == peer]:
@@ -132,7 +132,7 @@ def _meet(s: BrokerState, peer: str) -> None:
 
 
 def connected(s: BrokerState, peer: str) -> None:
-    """Exchange states with a broker on a new connection, or notify it that it is excluded."""
+    """Exchange statuses with a broker on a new connection, or notify it that it is excluded."""
     if s.is_live(peer):
         s.channel(peer).connected()
     else:
@@ -140,12 +140,12 @@ def connected(s: BrokerState, peer: str) -> None:
 
 
 def notify_excluded(s: BrokerState, peer: str) -> None:
-    """Notify an incarnation that the others have excluded it."""
+    """Notify an incarnation that it is excluded."""
     s.emit(Send(peer, Excluded({peer: s.status(peer)})))
 
 
 def greet(s: BrokerState, peer: str) -> None:
-    """Send a peer, once for each of its incarnations, everything it has to know of this one."""
+    """Send everything that a peer needs to know of this incarnation, once for each incarnation of the peer."""
     s.greeted.add(peer)
     s.send(peer, Members(dict(s.statuses)))
     if s.stage is Stage.RECOVERING:
@@ -159,15 +159,15 @@ def greet(s: BrokerState, peer: str) -> None:
 
 
 def accuse(s: BrokerState, peer: str) -> None:
-    """Report a suspicion by the failure detector to the rest of the broker's electorate."""
+    """Report a suspicion of the failure detector to the other members of the broker's electorate."""
     s.suspects.add(peer)
     s.due |= Due.MEMBERSHIP
     _speak(s, peer, True)
 
 
 def accuse_again(s: BrokerState, peer: str) -> None:
-    """Repeat a suspicion of a new incarnation that others have heard, after it had time to connect to this
-    broker, too."""
+    """Repeat a suspicion of a new incarnation that others have heard from, once it had time to connect to this broker,
+    too."""
     if peer in s.suspects:
         accuse(s, peer)
 
@@ -191,7 +191,7 @@ def _speak(s: BrokerState, peer: str, is_suspected: bool) -> None:
 
 
 def note_accusation(s: BrokerState, accuser: str, message: Accusation) -> None:
-    """Record that an acceptor of a broker suspects its present incarnation, or no longer does."""
+    """Record that an acceptor of a broker suspects the broker's present incarnation, or no longer does."""
     incarnation = Incarnation(*message.incarnation)
     if incarnation != s.current(incarnation.broker):
         return

@@ -1,4 +1,4 @@
-"""The messages that exclude incarnations, let new ones join, and hand over their part of the tree."""
+"""The messages for excluding incarnations, letting new ones join, and handing over their part of the tree."""
 
 from enum import Enum
 
@@ -14,13 +14,13 @@ __all__ = [
 
 
 class Members(Message, frozen=True):
-    """News of some brokers."""
+    """The statuses of some brokers."""
 
     statuses: dict[str, Status]
 
 
 class Accusation(Message, frozen=True):
-    """Says that the sender's failure detector suspects the incarnation, or no longer does."""
+    """Reports that the sender's failure detector suspects the incarnation, or no longer does."""
 
     incarnation: Incarnation
     is_suspected: bool
@@ -29,8 +29,8 @@ class Accusation(Message, frozen=True):
 class Memory(Enum):
     """The basis of an answer to a new incarnation.
 
-    NONE: a restart without a disk, or with a damaged one. DISK: the contents of a restarted broker's disk, which may
-    not be the latest. SETTLED: the acceptor has not restarted, or has recovered since.
+    NONE: the sender has restarted without a disk, or with a damaged one. DISK: the contents of a restarted broker's
+    disk, which may not be the latest. SETTLED: the sender has not restarted, or has recovered since.
     """
 
     NONE = 0
@@ -39,16 +39,16 @@ class Memory(Enum):
 
 
 class Join(Message, frozen=True):
-    """Sent by a new incarnation before it votes, holds or contributes anything: requests the state of those
-    around it."""
+    """Announces a new incarnation before it votes, holds entries or contributes, and requests the state of the
+    receiver."""
 
     request: int
     held: list[tuple[Incarnation, int]]
-    """How much of each journal it has already."""
+    """How much of each journal the sender has already."""
 
 
 class AcceptorState(Message, frozen=True):
-    """The promises and votes of an acceptor about one broker, and its copies of that broker's journals."""
+    """An acceptor's promises and votes about one broker, and its copies of that broker's journals."""
 
     broker: str
     memory: Memory
@@ -59,13 +59,13 @@ class AcceptorState(Message, frozen=True):
 
 
 class JoinReply(Message, frozen=True):
-    """The answer: statuses, and the acceptor's state for each broker whose electorate contains both ends."""
+    """The answer to `Join`: statuses, and the acceptor's state for each broker whose electorate contains both ends."""
 
     request: int
     statuses: dict[str, Status]
     acceptors: list[AcceptorState]
     vouched: list[Incarnation]
-    """The incarnations in whose electorates the sender is and that it has not promised to exclude."""
+    """The incarnations that the sender is an acceptor of and has not promised to exclude."""
 
 
 class Prepare(Message, frozen=True):
@@ -77,7 +77,7 @@ class Prepare(Message, frozen=True):
 
 
 class Promise(Message, frozen=True):
-    """Says that the sender holds no further entries of these journals. Contains its copies and votes."""
+    """Reports that the sender accepts no further entries of these journals. Contains its copies and votes."""
 
     state: AcceptorState
     below: int
@@ -85,7 +85,7 @@ class Promise(Message, frozen=True):
 
 
 class Refused(Message, frozen=True):
-    """Says that the sender has promised a larger ballot."""
+    """Reports that the sender has promised a larger ballot."""
 
     broker: str
     ballot: Ballot
@@ -94,7 +94,7 @@ class Refused(Message, frozen=True):
 
 
 class Accept(Message, frozen=True):
-    """Phase 2: the lengths of the journals, with the entries that the receiver lacks."""
+    """Phase 2: the agreed lengths of the journals, and the entries that the receiver lacks."""
 
     broker: str
     below: int
@@ -104,7 +104,7 @@ class Accept(Message, frozen=True):
 
 
 class Accepted(Message, frozen=True):
-    """Says that the sender has accepted these lengths, and holds the journals up to them."""
+    """Reports that the sender has accepted these lengths, and holds the journals up to them."""
 
     broker: str
     below: int
@@ -131,7 +131,7 @@ class AdvertisementRecord(Message, frozen=True):
 
 
 class Contribution(Message, frozen=True):
-    """One member's contribution to a handover: everything that the others must know of its side of the tree."""
+    """A member's contribution to a handover: everything that the others need to know of its side of the tree."""
 
     tag: int
     statuses: dict[str, Status]
@@ -145,6 +145,6 @@ class Contribution(Message, frozen=True):
 
 
 class Completed(Message, frozen=True):
-    """Says that the sender has completed the handover."""
+    """Reports that the sender has completed the handover."""
 
     tag: int

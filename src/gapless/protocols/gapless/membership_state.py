@@ -1,4 +1,4 @@
-"""The state of a broker that concerns incarnations: stage, promises and proposals, handover of its region."""
+"""The state of a broker about incarnations: its stage, its promises and proposals, and the handover of its region."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,9 +15,9 @@ __all__ = ["STAGES", "Acceptor", "Handover", "Proposal", "ProposalPhase", "Stage
 class Stage(Enum):
     """The stage of an incarnation.
 
-    The first incarnation begins as JOINED. A recovering one does not know its predecessor's promises: it neither votes,
-    holds nor contributes before enough of each electorate that it belongs to have answered (`recovery`). One that has
-    joined while a larger handover elsewhere removed its links has to join again.
+    A network's first incarnations begin as JOINED. A RECOVERING one does not know its predecessor's promises: it does
+    not vote, hold entries or contribute until enough members of each of its electorates have answered (`recovery`). One
+    that has joined while a larger handover elsewhere removed its links has to join again.
     """
 
     RECOVERING = "recovering"
@@ -42,15 +42,15 @@ class Acceptor:
     promised_below: int = 0
     promised: Ballot = NO_BALLOT
     accepted: dict[int, tuple[Ballot, int]] = field(default_factory=dict)
-    """By incarnation: the length, and the ballot under which it was accepted."""
+    """The accepted length of each incarnation's journal, and the ballot under which it was accepted."""
     has_recovered: bool = True
-    """Whether it knows its predecessor's promises."""
+    """Whether the acceptor knows its predecessor's promises."""
     unanswered: dict[str, Prepare] = field(default_factory=dict)
-    """By proposer: the last proposal that arrived before that."""
+    """The last proposal of each proposer that arrived before the acceptor had recovered."""
 
 
 class ProposalPhase(Enum):
-    """The phase of a proposal, which is dropped when it is decided or another one is ahead."""
+    """The phase of a proposal. The proposal is dropped when it is decided or another one is ahead."""
 
     PREPARING = "preparing"
     ACCEPTING = "accepting"
@@ -61,7 +61,7 @@ PROPOSALS: Transitions = {ProposalPhase.PREPARING: {ProposalPhase.ACCEPTING}, Pr
 
 @dataclass(eq=False)
 class Proposal:
-    """This broker's proposal to seal the journals of another below a number."""
+    """This broker's proposal to seal another broker's journals below a number."""
 
     below: int
     ballot: Ballot
@@ -76,9 +76,9 @@ follow(Proposal, "phase", PROPOSALS)
 
 @dataclass(eq=False)
 class Handover:
-    """The handover of one region that this broker takes part in."""
+    """The handover of one region in which this broker takes part."""
 
     region: Region
     removed: list[Link] = field(default_factory=list)
-    """The links that it has removed, in this handover and the smaller ones that it replaced."""
+    """The links that were removed in this handover, and in the smaller ones that it replaced."""
     own: Contribution | None = None

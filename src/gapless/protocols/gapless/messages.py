@@ -1,7 +1,7 @@
-"""All messages between brokers: those below, and those about clients that move.
+"""All messages between brokers: those defined here, and those about clients that move.
 
-All of them travel in `Frame`s of a reliable FIFO `channel` between two incarnations. A `LinkMessage` follows the tree;
-all other bodies are addressed to the broker.
+Each message travels in a `Frame` of a reliable FIFO `channel` between two incarnations. A `LinkMessage` follows the
+tree; all other bodies are addressed to the receiving broker.
 """
 
 from typing import TypeAlias
@@ -41,14 +41,14 @@ __all__ = [
 
 
 class CloseSession(Message, frozen=True):
-    """Says that the client has attached to the sender: the receiver must end its session."""
+    """Reports that the client has attached to the sender, so the receiver must end its session."""
 
     client: str
     session: int
 
 
 class SessionClosed(Message, frozen=True):
-    """Says that the session is over. All admitted publications of the client were released before this clock."""
+    """Reports that the session is closed. All admitted publications of the client were released before this clock."""
 
     client: str
     session: int
@@ -57,7 +57,7 @@ class SessionClosed(Message, frozen=True):
 
 
 class LastNumber(Message, frozen=True):
-    """Asks for the last number of this client in the sealed journal."""
+    """Requests the client's last number in the sealed journal."""
 
     client: str
     session: int
@@ -65,7 +65,7 @@ class LastNumber(Message, frozen=True):
 
 
 class LastNumberReply(Message, frozen=True):
-    """The answer; the frame's clock is not before the event's timestamp."""
+    """The answer to `LastNumber`. The clock of its frame is not before the event's timestamp."""
 
     client: str
     session: int
@@ -73,10 +73,10 @@ class LastNumberReply(Message, frozen=True):
 
 
 class RequestWave(Message, frozen=True):
-    """To the root: begin a wave now, or when the current one has ended."""
+    """Asks the root to begin a wave now, or when the current one has ended."""
 
     is_lost: bool
-    """Whether the current one may have been lost."""
+    """Whether the current wave may have been lost."""
 
 
 Body: TypeAlias = (
@@ -99,7 +99,7 @@ class Frame(Message, frozen=True):
 
 
 class Ack(Message, frozen=True):
-    """Says that everything up to `ack` has arrived."""
+    """Acknowledges all frames up to `ack`."""
 
     sender: int
     receiver: int
@@ -107,7 +107,7 @@ class Ack(Message, frozen=True):
 
 
 class Resume(Message, frozen=True):
-    """On a new connection: says how much has arrived; the rest must be sent again."""
+    """Reports on a new connection which frames have arrived; the others must be sent again."""
 
     sender: int
     receiver: int
@@ -116,7 +116,7 @@ class Resume(Message, frozen=True):
 
 
 class Excluded(Message, frozen=True):
-    """To an excluded incarnation: the statuses that exclude it."""
+    """Tells an excluded incarnation which statuses exclude it."""
 
     statuses: dict[str, Status]
 

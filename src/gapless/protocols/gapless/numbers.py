@@ -6,20 +6,20 @@ from gapless.printable import name_complaint
 __all__ = ["NAME_MAX", "NUMBER_MAX", "check_name", "check_numbers"]
 
 NUMBER_MAX = 1 << 53
-"""The maximum number: a million a second for 285 years."""
+"""The maximum number: one million per second for 285 years."""
 NAME_MAX = 500
-"""The maximum length of the name of a subscription or advertisement, which begins with its client's name."""
+"""The maximum length of the name of a subscription or advertisement, including the client's name at its beginning."""
 
 
 def check_numbers(client: str, *numbers: int) -> None:
-    """Refuse numbers that cannot be counts."""
+    """Reject numbers that cannot be counts."""
     for number in numbers:
         if not 0 <= number <= NUMBER_MAX:
             raise CallError(f"{client!r} speaks of number {number}: numbers go from 0 to {NUMBER_MAX}")
 
 
 def check_name(client: str, name: str) -> None:
-    """Refuse a name for a subscription or advertisement that belongs to another client, or cannot be printed."""
+    """Reject the name of a subscription or advertisement if it belongs to another client or is not printable."""
     owner, slash, _ = name.rpartition("/")
     if slash and owner != client:
         raise CallError(f"{client!r} cannot use the name {name[:200]!r}, which belongs to {owner[:100]!r}")

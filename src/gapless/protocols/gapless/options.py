@@ -12,53 +12,55 @@ wait for their disks."""
 
 
 class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Set under `[protocol.options]` in a scenario, or with `--option` on the command line."""
+    """The options under `[protocol.options]` in a scenario, or of `--option` on the command line."""
 
     wave_ms: float = 200.0
-    """The interval of the root's waves, which determine final positions. Longer keeps events longer; shorter costs
-    messages."""
+    """The interval between the root's waves, which determine final positions. A longer interval makes brokers keep
+    events longer; a shorter one costs more messages."""
 
     window: int = 10_000
-    """How many publications of its clients a broker releases before all brokers have processed them; further ones wait.
-    Each KiB of them counts as one more. It is smaller if `history_bytes` has no room for this many entries of each
-    journal."""
+    """The maximum number of publications that a broker releases for its clients before all brokers have processed them;
+    further ones wait. Each KiB of them counts as one more. The window is smaller if `history_bytes` has no room for
+    this many entries of each journal."""
 
     history_bytes: int = 64 * 1024 * 1024
-    """How many bytes of journals a broker keeps in memory: its own, and the copies of others. Beyond that it drops the
-    oldest entries, but none that not all brokers have processed."""
+    """The maximum size in bytes of the journals that a broker keeps in memory: its own, and the copies of others. The
+    broker drops the oldest entries beyond that, but none that some broker has not processed."""
 
     history_s: float = 0.0
-    """The maximum age of entries in seconds before they are dropped; 0 for no limit."""
+    """The age in seconds at which entries are dropped; 0 for no limit."""
 
     client_window: int = 8_000
-    """How many unconfirmed publications a client keeps; further calls are rejected."""
+    """The maximum number of unconfirmed publications of a client; further calls are rejected."""
 
     delivery_window: int = 4_096
-    """How many deliveries a broker sends ahead of the application; further ones wait at the broker."""
+    """The maximum number of deliveries that a broker sends before the application takes them; further ones wait at the
+    broker."""
 
     lag_window: int = 16_384
-    """How many deliveries can wait at the broker for a slow client; beyond that the client lags, and gets them from
-    history. Each KiB of them counts as one more, here and in `delivery_window`."""
+    """The maximum number of deliveries that wait at the broker for a slow client; beyond that the client lags, and its
+    events are read from history. Each KiB of them counts as one more, here and in `delivery_window`."""
 
     retry_ms: float = 100.0
-    """How long a client waits for an answer before it asks the next broker; twice as long each time."""
+    """How long a client waits for an answer before it asks the next broker. The time doubles after each round."""
 
     rebalance_ms: float = 5_000.0
-    """When a client that had to move asks whether its preferred broker is available again: after between once and twice
-    this time, so that not all of them return at the same time."""
+    """How long a client that had to move waits before it asks whether its preferred broker is available again. The
+    actual time is one to two times this, so that not all clients return at the same time."""
 
     proposal_ms: float = 500.0
     """How long a broker that promised to seal a journal waits before it continues the proposal itself."""
 
     return_ms: float = 5_000.0
-    """When more than f brokers of an electorate have restarted with their disks: how long they wait for the others. A
-    broker that takes longer counts among the f that may be lost."""
+    """How long restarted brokers wait for others after an outage of more than f brokers of an electorate. A broker that
+    takes longer counts among the f that may be lost."""
 
     session_s: float = 60.0
-    """How long a session waits for a disconnected client; then its subscriptions end at the client's last position."""
+    """How long a session waits for a disconnected client, in seconds. After that, its subscriptions end at the client's
+    last position."""
 
     switched_off: tuple[str, ...] = ()
-    """For tests only: any of the rules above."""
+    """For tests only: the names of rules to switch off (see `RULES`)."""
 
     def __post_init__(self) -> None:
         for name in ("window", "client_window", "delivery_window", "lag_window", "history_bytes"):

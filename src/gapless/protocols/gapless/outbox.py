@@ -1,10 +1,8 @@
-"""The deliveries of a session: numbered, kept until the application has taken them, and sent within a window.
+"""The deliveries of a session. They are numbered, kept until the application has taken them, and sent within a window.
 
 At most `delivery_window` events are in flight or at the client at a time; further ones wait here. After a connection
 breaks, a client that returns to the same incarnation gets the missing ones again. If more than `lag_window` events
-wait, the client **lags**: unsent live events are dropped, and read from history (`local`).
-
-The **cost** of events is their number, plus one for each KiB (`journal_state.cost_of`): a window bounds both.
+wait, the client **lags**: unsent live events are dropped, and are later read from history (`local`).
 """
 
 from collections import deque
@@ -23,7 +21,7 @@ __all__ = ["acknowledge", "deliver", "drop_live", "has_room", "note", "note_posi
 def deliver(
     s: BrokerState, session: Session, events: EventRun, subscriptions: list[str], cost: int, *, is_live: bool
 ) -> None:
-    """Send events for some of the client's subscriptions."""
+    """Queue events for some of the client's subscriptions, and send as much as the window allows."""
     s.measures.due(session, len(events), s.clock.now)
     _put(s, session, Delivery, (events, subscriptions), cost, is_live)
     if session.waiting > s.options.lag_window:
@@ -32,21 +30,21 @@ def deliver(
 
 
 def note(s: BrokerState, session: Session, kind: type[Any], *fields: Any, cost: int = 0) -> int:
-    """Send a note in its place among the deliveries; return its place."""
+    """Queue a note, which keeps its order among the deliveries. Return its place."""
     return _put(s, session, kind, fields, cost, is_live=False)
 
 
 def note_position(s: BrokerState, session: Session, timestamp: int) -> None:
-    """Note that everything up to a position has been queued for all live subscriptions. Consecutive waiting notes are
-    merged."""
+    """Queue a note that everything up to a position has been queued for all live subscriptions. Consecutive unsent
+    notes are merged."""
     if session.unsent and session.unsent[-1].kind is Position:
         session.unsent.pop()
     _put(s, session, Position, (timestamp,), 0, is_live=True)
 
 
 def has_room(s: BrokerState, session: Session) -> bool:
-    """Return whether a delivery queued now would be sent at once, so that history is read no faster than it
-    is taken."""
+    """Return whether a delivery queued now would be sent at once. This keeps reads of history from outrunning the
+    client."""
     return session.is_connected and session.in_flight + session.waiting < s.options.delivery_window
 
 
@@ -100,7 +98,7 @@ def _send_more(s: BrokerState, session: Session) -> None:
 
 
 def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
-    """Split a delivery into the first events, about as many as there is room for, and the others."""
+    """Split a delivery into the first events, about as many as there is room for, and the remaining ones."""
     events, subscriptions = item.fields
     count = max(1, len(events) * room // item.cost)
     parts = (events.part(0, count), subscriptions), (events.part(count, len(events)), subscriptions)
@@ -109,7 +107,7 @@ def _divided(item: Outgoing, room: int) -> tuple[Outgoing, Outgoing]:
 
 
 def acknowledge(s: BrokerState, session: Session, number: int) -> None:
-    """Note that the application has taken everything up to this number."""
+    """Record that the application has taken all deliveries up to this number."""
     if session.timed_delivery is not None:
         s.measures.taken(session, number, s.clock.now)
     while session.sent and session.sent[0][0].number <= number:
@@ -118,13 +116,13 @@ def acknowledge(s: BrokerState, session: Session, number: int) -> None:
 
 
 def drop_live(session: Session) -> None:
-    """Drop unsent live events."""
+    """Drop the session's unsent live events."""
     session.unsent = deque(item for item in session.unsent if not item.is_live)
     session.waiting = sum(item.cost for item in session.unsent)
 
 
 def repeat(s: BrokerState, session: Session, received: int) -> None:
-    """Send the missing deliveries again to a client that returned to its session."""
+    """Resend the deliveries that a client has not received, after it has returned to its session."""
     acknowledge(s, session, received)
     again = [(_renumbered(message, session.number), cost) for message, cost in session.sent]
     session.sent = deque(again)

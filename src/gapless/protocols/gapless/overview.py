@@ -1,4 +1,4 @@
-"""The report of a broker for operators: excluded brokers, operations in progress, and waits."""
+"""The report of a broker for operators: excluded brokers, operations in progress, and their causes of delay."""
 
 from collections.abc import Iterator
 from heapq import nlargest
@@ -20,13 +20,13 @@ from gapless.protocols.gapless.state import BrokerState
 __all__ = ["SHOWN", "overview"]
 
 SHOWN = 10
-"""The number of clients, subscriptions or journals of each kind that are listed."""
+"""The maximum number of clients, subscriptions or journals of each kind in the report."""
 LAGGING_SHOWN = 100
-"""The number of clients served from history that are listed."""
+"""The maximum number of clients served from history in the report."""
 
 
 def overview(s: BrokerState) -> dict[str, Any]:
-    """Return the excluded brokers, the operations in progress, and the waits."""
+    """Return the excluded brokers, the operations in progress, and what these are waiting for."""
     sessions = [session for session in s.sessions.values() if not session.client.startswith(GROUP_CLIENT)]
     waited_for = [session for session in sessions if session.in_flight + session.waiting]
     lag = nlargest(SHOWN, waited_for, key=lambda session: session.in_flight + session.waiting)
@@ -64,7 +64,7 @@ def overview(s: BrokerState) -> dict[str, Any]:
 
 
 def _replaced_by(s: BrokerState) -> dict[str, str]:
-    """Return for each excluded broker the nearest live one."""
+    """Return the nearest live broker of each excluded one."""
     overlay = s.topology.overlay
     found = {}
     for name in s.topology.brokers:
@@ -79,7 +79,7 @@ def _unreachable_acceptors(s: BrokerState) -> list[str]:
 
 
 def _handovers(s: BrokerState) -> list[dict[str, Any]]:
-    """Return the current handover: its brokers, those it waits for, and those with a journal that no other
+    """Return the current handover, if any: its brokers, those it is waiting for, and those with a journal that no other
     broker has."""
     if s.handover is None:
         return []
@@ -116,7 +116,7 @@ def _recovery(s: BrokerState) -> list[str]:
 
 
 def _why_waiting(s: BrokerState, session: Session) -> str:
-    """Return the reason why a client's session waits."""
+    """Return why a client's session has not opened or closed yet."""
     attach = session.attach
     if attach.incarnation is None:
         return "its last session is not closed"
@@ -129,8 +129,8 @@ def _why_waiting(s: BrokerState, session: Session) -> str:
 
 
 def _blocked_publishers(s: BrokerState) -> dict[str, Any]:
-    """Return the clients whose publications wait because the window is full, the progress that makes room, and the
-    brokers that it waits for."""
+    """Return the clients whose publications wait for window space, the current progress, and the brokers that
+    delay it."""
     if s.window_used < s.window:
         return {}
     clients = [name for name in s.busy_clients if name in s.sessions and s.sessions[name].queued_events]
@@ -144,7 +144,7 @@ def _blocked_publishers(s: BrokerState) -> dict[str, Any]:
 
 
 def _missing_for_position(s: BrokerState) -> Iterator[str]:
-    """Return the neighbours that the next final position waits for."""
+    """Yield the neighbours that delay the next final position."""
     for holder in s.holders:
         if s.held_by.get(holder, 0) < len(s.journal):
             yield holder.broker
@@ -175,7 +175,7 @@ def _history(s: BrokerState) -> dict[str, Any]:
 
 
 def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
-    """Return what a read waits for: its client, which has to take deliveries; brokers; or nothing but a wave."""
+    """Yield what a read is waiting for: its client, which must take deliveries; brokers; or only a wave."""
     if not has_room(s, reading.session):
         yield reading.session.client
     elif sources(s) is None:
@@ -186,8 +186,7 @@ def _waits_for(s: BrokerState, reading: Reading) -> Iterator[str]:
 
 
 def _under_replicated(s: BrokerState) -> Iterator[str]:
-    """Return the journals with fewer than f + 1 replicas: its own, if that is so, and copies that it is still
-    filling."""
+    """Yield the journals with fewer than f + 1 replicas: the broker's own, and copies that are still incomplete."""
     full = sum(
         length >= s.released and s.is_current(each) and s.is_live(each.broker)
         for each, length in s.held_by.items()
@@ -200,7 +199,7 @@ def _under_replicated(s: BrokerState) -> Iterator[str]:
 
 
 def _durable_changes(s: BrokerState) -> dict[str, dict[str, Any]]:
-    """Return the durable subscriptions with pending changes, the queue of each, and the replicas that have not
+    """Return the durable subscriptions with pending changes: the queue of each, and the replicas that have not
     answered."""
     replicas = register.replicas(s)
     return {

@@ -1,4 +1,4 @@
-"""Final positions: consistent cuts of the whole network, each named by a timestamp.
+"""Final positions: consistent cuts of the whole network, each identified by a timestamp.
 
 The root (the lowest-ranked broker that has joined) sends a **wave** with a timestamp. Every broker advances its clock
 past it, so that later admissions have larger timestamps. It echoes when all brokers behind it have echoed and
@@ -42,17 +42,18 @@ __all__ = [
 
 WAVE_TIMER = "wave"
 NOTIFIED_PER_S = 2_000
-"""The number of clients that are notified of a final position per second. Few clients are notified of every one; of
-10,000 clients, each is notified every five seconds. A client with an older position only reads more when it moves."""
+"""The number of clients notified of final positions per second. Few clients are notified of each position; with 10,000
+clients, each one is notified every five seconds. A client with an older position only reads more history when it moves.
+"""
 IDLE_US = 1_000_000
-"""A client to which nothing else was sent is notified again after one to two times this, depending on its name, so that
-not all are notified in the same step."""
+"""A client to which nothing else was sent is notified again after one to two times this interval. The factor depends on
+its name, so that not all are notified in the same step."""
 PATIENCE = 20
-"""The number of intervals after the beginning of a wave after which the root begins another."""
+"""The number of wave intervals after which the root begins another wave if the current one has not ended."""
 
 
 def root(s: BrokerState) -> str | None:
-    """Return the broker that begins the waves."""
+    """Return the broker that begins the waves; None if no broker has joined."""
     return next((name for name in s.topology.brokers if s.status(name).is_joined), None)
 
 
@@ -62,8 +63,8 @@ def is_root(s: BrokerState) -> bool:
 
 
 def ask_wave(s: BrokerState, *, is_lost: bool = False) -> None:
-    """Ask the root for a wave, once until the next one, because a final position is needed. With `is_lost`, the current
-    wave may have used a removed link."""
+    """Ask the root for a wave because a final position is needed, at most once until the next one. With `is_lost`, the
+    current wave may have used a removed link."""
     first = root(s)
     if first is None or (s.has_asked_wave and not is_lost):
         return
@@ -95,7 +96,7 @@ def set_wave_timer(s: BrokerState) -> None:
 
 
 def begin_wanted_wave(s: BrokerState) -> None:
-    """Begin a wave at the root if one was requested and none is on the way, or if the last one is lost."""
+    """At the root: begin a wave if one was requested and none is in progress, or if the last one is lost."""
     if (s.wave_lost or (s.wave_wanted and s.wave is None)) and is_root(s):
         _begin_wave(s)
 
@@ -154,7 +155,7 @@ def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]
 
 
 def echo_if_due(s: BrokerState) -> None:
-    """Echo, or, at the root, declare the position final, if nothing is missing."""
+    """Echo the current wave, or at the root declare the position final, if nothing more is needed for it."""
     wave = s.wave
     if wave is None or wave.waits_for or s.released < wave.need or s.disk.persisted < wave.batch:
         return
@@ -196,7 +197,7 @@ def learn_final(s: BrokerState, position: FinalPosition) -> None:
 
 
 def _next_notified(s: BrokerState) -> list[str]:
-    """Return the clients to notify of this position: all of them in turn, as many as `NOTIFIED_PER_S` allows."""
+    """Return the clients to notify of this position: the next ones in turn, as many as `NOTIFIED_PER_S` allows."""
     due = (s.clock.now - s.notified_at) * NOTIFIED_PER_S // 1_000_000
     if due <= 0:
         return []
@@ -210,7 +211,7 @@ def _next_notified(s: BrokerState) -> list[str]:
 
 
 def _is_idle(session: Session, timestamp: int) -> bool:
-    """Return whether nothing was put for a client since it was notified, shortly before this position."""
+    """Return whether nothing was queued for a client since it was notified shortly before this position."""
     place, notified = session.position_sent
     pause_us = IDLE_US + zlib.crc32(session.client.encode()) % IDLE_US
     return session.next_place == place + 1 and timestamp - notified < pause_us
@@ -221,7 +222,7 @@ def _has_live(session: Session) -> bool:
 
 
 def drop_wave(s: BrokerState, removed: list[Link]) -> None:
-    """Drop a wave that used removed links, because it cannot end."""
+    """Drop the current wave if it used a removed link, because it cannot complete."""
     keys = {link.key for link in removed}
     if s.wave is not None and (s.wave.origin in removed or s.wave.waits_for & keys):
         s.wave = None

@@ -1,4 +1,4 @@
-"""Reading history: the journals of all brokers, merged page by page into one order.
+"""Reading history: the journals of all brokers are merged page by page into one order.
 
 A **read** serves subscriptions that need older events: those that continue at a new broker, that begin in the past,
 that end there, and those of a client that lags. It proceeds in **rounds**. A round ends at a final position, so the
@@ -7,13 +7,13 @@ member of its electorate for the next page, and the next member if that one cann
 timestamp that all sources have passed are put into the session's queue, sorted by timestamp, publisher and number:
 effects have larger timestamps than their causes. The queue is filled no faster than the client takes deliveries.
 
-From the beginning of a round on, matching new events are kept, up to a bound. When a round ends at a position that is
+From the beginning of a round on, matching new events are kept, up to a limit. When a round ends at a position that is
 not before the first kept event, the kept events with larger timestamps follow, and the subscriptions are live. If there
-were too many, they are dropped, and another round follows.
+were too many, the kept events are dropped, and another round follows.
 
 A member drops the oldest entries of a journal when they take too much memory. If no member has the first entries that a
 source needs, the source continues after them. Their numbers are reported to the client first, or, if they are unknown,
-the **gap**.
+the **gap** between two timestamps.
 """
 
 from collections.abc import Iterator
@@ -43,19 +43,21 @@ __all__ = ["READ_TIMER", "WORK_MAX", "advance", "ask_again", "begin_reading", "e
 
 READ_TIMER = "read"
 WORK_MAX = 2_048
-"""The number of events that one turn of a broker puts into queues; a page of its own journals counts as `PAGE_WORK`."""
+"""The maximum number of events that one turn of a broker puts into queues. A page of its own journals counts as
+`PAGE_WORK`."""
 PAGE_WORK = 1_024
 FEW = 32
-"""Up to this number, filters are tested one by one."""
+"""The maximum number of filters that are tested one by one."""
 TEXT_MAX = 10_000
-"""The maximum length of the filter of one read. Beyond it, all events are read, and unwanted ones are dropped here."""
+"""The maximum length of the combined filter of one read. Beyond it, all events are read, and the reader drops unwanted
+ones."""
 
 
 def begin_reading(
     s: BrokerState, session: Session, subscriptions: list[LocalSubscription], position: int, until: int = 0,
     *, is_resuming: bool = False,
 ) -> None:  # fmt: skip
-    """Start a read for subscriptions of a client, from a position on."""
+    """Start a read for a client's subscriptions, from a position on."""
     reading = Reading(s.next_request, session, {}, position, until, is_resuming)
     s.next_request += 1
     for local in subscriptions:
@@ -70,7 +72,7 @@ def begin_reading(
 
 
 def end_reading(s: BrokerState, reading: Reading) -> None:
-    """End a read without subscriptions."""
+    """End a read that serves no subscription any more."""
     s.readings.pop(reading.number, None)
     reading.session.readings.pop(reading.number, None)
     for local in reading.subscriptions.values():
@@ -78,7 +80,7 @@ def end_reading(s: BrokerState, reading: Reading) -> None:
 
 
 def _any_of(texts: list[str]) -> str:
-    """Return a filter that matches the union; all events, if no filter can express that."""
+    """Return the text of a filter that matches the union of these filters; TRUE if that would be too long."""
     if len(texts) == 1:
         return texts[0]
     text = " OR ".join(f"({each})" for each in dict.fromkeys(texts))
@@ -92,7 +94,7 @@ def _any_of(texts: list[str]) -> str:
 
 
 def rest(s: BrokerState) -> None:
-    """Continue in the next turn, because enough was done in this one."""
+    """Continue in the next turn, because this turn's work is used up."""
     if not s.is_resting:
         s.is_resting = True
         s.emit(SetTimer(READ_TIMER, 0))
@@ -102,8 +104,7 @@ def rest(s: BrokerState) -> None:
 
 
 def advance(s: BrokerState, reading: Reading) -> bool:
-    """Read on as far as possible now. Return whether it has reached its end: then the kept events follow, if there are
-    any."""
+    """Continue a read as far as possible now. Return whether it has reached its end; then the kept events follow."""
     while s.read_work < WORK_MAX:
         if reading.position >= reading.target:
             if _is_at_end(reading):
@@ -120,7 +121,8 @@ def advance(s: BrokerState, reading: Reading) -> bool:
 
 
 def _is_at_end(reading: Reading) -> bool:
-    """Return whether nothing is left to read. Then it only waits for room: another round would use up that room."""
+    """Return whether nothing is left to read, so that the read only waits for room. Another round would use up that
+    room."""
     if reading.until:
         return reading.position >= reading.until
     kept = reading.kept
@@ -149,7 +151,7 @@ def _begin_round(s: BrokerState, reading: Reading) -> bool:
 
 
 def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
-    """Ask the next member for the next page; that can be this broker itself."""
+    """Ask the next member for the next page. The member can be this broker itself."""
     while s.read_work < WORK_MAX and not source.events and source.upto < reading.target:
         sealed = length_of(s, source.incarnation)
         length = -1 if sealed is None else sealed
@@ -175,7 +177,7 @@ def _ask(s: BrokerState, reading: Reading, source: Source) -> None:
 
 
 def _lose(reading: Reading, source: Source) -> None:
-    """Continue after entries that no member has."""
+    """Skip entries that no member has, and record the loss."""
     if source.lost is None or reading.is_earliest:
         reading.gap_until = max(reading.gap_until, source.dropped)
         source.upto = source.dropped
@@ -202,7 +204,7 @@ def _take(source: Source, holder: str, page: Page) -> None:
 
 
 def receive_page(s: BrokerState, peer: str, page: Page) -> None:
-    """Process a member's answer."""
+    """Process a page from a member."""
     reading = s.readings.get(page.reading)
     source = None if reading is None else reading.sources.get(Incarnation(*page.incarnation))
     if reading is None or source is None:
@@ -215,7 +217,7 @@ def receive_page(s: BrokerState, peer: str, page: Page) -> None:
 
 
 def ask_again(s: BrokerState) -> None:
-    """Repeat requests: answers may have been lost, and members without an answer may have one now."""
+    """Repeat requests, because answers may have been lost, and members may have received entries since."""
     for reading in s.readings.values():
         for source in reading.sources.values():
             asked = source.asked
@@ -230,12 +232,12 @@ def ask_again(s: BrokerState) -> None:
     s.due |= Due.READINGS
 
 
-# ---- the merge ---------------------------------------------------------------------------------------------
+# ---- merging -----------------------------------------------------------------------------------------------
 
 
 def _merge(s: BrokerState, reading: Reading) -> bool:
-    """Queue the entries that all sources have passed, as far as there is room. Return whether there may be more to do
-    at once."""
+    """Queue the entries that all sources have passed, as far as there is room. Return whether more can be
+    done at once."""
     if reading.gap_until or reading.lost:
         return _report_loss(s, reading)
     horizon = min(reading.target, *(source.upto for source in reading.sources.values()))
@@ -277,8 +279,8 @@ def _pass(reading: Reading, position: int) -> None:
 
 
 def _report_loss(s: BrokerState, reading: Reading) -> bool:
-    """Report the entries that no broker still holds, when they are known for all journals. Entries of others follow.
-    If the read has not begun, it begins after the loss instead, so that no effect arrives without its cause."""
+    """Report the entries that no broker has any more, once they are known for all journals. If the read has not
+    delivered anything yet, it begins after the loss instead, so that no effect arrives without its cause."""
     if any(source.upto <= reading.position for source in reading.sources.values()):
         return False
     gap = (max(0, reading.position), reading.gap_until) if reading.gap_until else None
@@ -299,7 +301,7 @@ def _report_loss(s: BrokerState, reading: Reading) -> bool:
 
 
 def _without_kept(reading: Reading) -> Ranges:
-    """Return the lost numbers, without those of events that follow when the round has ended."""
+    """Return the lost numbers, except those of kept events, which follow at the end of the round."""
     found: Ranges = {publisher: list(ranges) for publisher, ranges in reading.lost.items()}
     for events, _ in reading.kept.events if reading.kept is not None else ():
         publisher, first, last = events.publisher, events.first, events.last
@@ -309,7 +311,7 @@ def _without_kept(reading: Reading) -> Ranges:
 
 
 def _put(s: BrokerState, reading: Reading, events: EventRun) -> None:
-    """Deliver events of one entry to their subscriptions, or count them."""
+    """Deliver the events of one entry to their subscriptions, or count them for a survey."""
     for names, part in _parts(s, reading, events):
         s.read_work += len(part)
         if reading.survey is not None and not is_tombstone(part.publisher):
@@ -320,7 +322,7 @@ def _put(s: BrokerState, reading: Reading, events: EventRun) -> None:
 
 
 def _count(s: BrokerState, reading: Reading, limit: Volume, events: EventRun) -> None:
-    """Count the events of a survey, and report the position before them if there are too many since the last one."""
+    """Count events for a survey. First report the position before them if too many were counted since the last one."""
     added = len(events), events.size
     if reading.counted.plus(*added).exceeds(limit) and events.stamp > reading.counted_until:
         _note_reached(s, reading, reading.counted_until)
@@ -328,7 +330,7 @@ def _count(s: BrokerState, reading: Reading, limit: Volume, events: EventRun) ->
 
 
 def _parts(s: BrokerState, reading: Reading, events: EventRun) -> Iterator[tuple[list[str], EventRun]]:
-    """Yield the events in stretches for the same subscriptions."""
+    """Yield the events in parts, each with the names of its subscriptions."""
     stamp = events.stamp
     wanted = {name: local for name, local in reading.subscriptions.items() if local.position < stamp}
     if [local.filter.text for local in wanted.values()] == [reading.filter]:

@@ -1,4 +1,4 @@
-"""A new incarnation recovers its predecessor's promises before it sends anything that depends on them.
+"""How a new incarnation recovers its predecessor's promises before it sends anything that depends on them.
 
 A restarted broker does not know whether its disk, if it has one, is current: it may have been replaced by an older
 copy. So it trusts its disk only as one answer among those of its electorates. It is `RECOVERING`, and
@@ -35,17 +35,17 @@ RETURN_TIMER = "return"
 
 
 def has_recovered(s: BrokerState) -> bool:
-    """Return whether it may vote and hold for all brokers whose electorates it belongs to."""
+    """Return whether this broker may vote and hold copies for all brokers whose electorates it belongs to."""
     return all(acceptor.has_recovered for acceptor in s.acceptors.values())
 
 
 def join(s: BrokerState, peer: str) -> None:
-    """Ask a broker for its state, and announce this incarnation."""
+    """Announce this incarnation to a broker, and ask for that broker's state."""
     s.send(peer, Join(s.number, [(each, len(journal)) for each, journal in s.journals.items()]))
 
 
 def receive_join(s: BrokerState, peer: str, message: Join) -> None:
-    """Answer a new incarnation with the state here."""
+    """Answer a new incarnation with this broker's state."""
     known = vouched(s)
     s.joining[peer] = message, (known, _recovered(s))
     held = {Incarnation(*incarnation): length for incarnation, length in message.held}
@@ -54,7 +54,7 @@ def receive_join(s: BrokerState, peer: str, message: Join) -> None:
 
 
 def answer_again(s: BrokerState) -> None:
-    """Answer the brokers that are still joining once more, if this broker knows or vouches for something else now."""
+    """Answer joining brokers again if this broker's state or the incarnations it vouches for have changed."""
     for peer, (message, answered) in list(s.joining.items()):
         status = s.status(peer)
         if status.number > message.request or status.is_joined or status.is_excluded:
@@ -68,8 +68,8 @@ def _recovered(s: BrokerState) -> int:
 
 
 def vouched(s: BrokerState) -> list[Incarnation]:
-    """Return the live incarnations that this broker has not promised to exclude: its own, and those it is an acceptor
-    of."""
+    """Return the live incarnations that this broker has not promised to exclude: its own, and those that it is an
+    acceptor of."""
     found = [] if s.stage is Stage.RECOVERING else [s.incarnation]
     for broker, acceptor in s.acceptors.items():
         is_there = acceptor.has_recovered and s.is_live(broker) and broker != s.name
@@ -93,7 +93,7 @@ def receive_join_reply(s: BrokerState, peer: str, message: JoinReply) -> None:
 
 
 def recover(s: BrokerState) -> None:
-    """Vote and hold again for all brokers of whose electorate enough members have answered."""
+    """Resume voting and holding copies for each broker of whose electorate enough members have answered."""
     for broker, acceptor in s.acceptors.items():
         if acceptor.has_recovered:
             continue

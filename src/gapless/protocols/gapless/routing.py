@@ -1,14 +1,15 @@
-"""Advertisements and subscriptions along the tree, and the cuts of subscriptions.
+"""Advertisements and subscriptions on the tree, and the cuts of subscriptions.
 
-An **advertisement** is flooded. A broker acknowledges it when all links behind it have, and before that sends every
-overlapping subscription towards the publisher. So when the publisher's broker has all acknowledgements, it has every
-earlier subscription, and only then admits events under it. It contains the publisher's last number.
+An **advertisement** is flooded. A broker acknowledges it when all links behind it have acknowledged it, after sending
+every overlapping subscription towards the publisher. So when the publisher's broker has all acknowledgements, it has
+every earlier subscription, and only then admits events under the advertisement. The advertisement contains the
+publisher's last number.
 
-A **subscription** travels towards the advertisements that it overlaps with. Where it meets the publisher's broker, the
-answer is the publisher's next number: its **cut**. It is not sent over a link if an *active* subscription that covers
-it was sent there: that one represents it, and this broker is the pivot. The pivot answers for all publishers behind the
-link with one more than the last number it has seen of each: the active subscription brings all later events, on a FIFO
-link.
+A **subscription** travels towards the advertisements that it overlaps with. When it arrives at the publisher's broker,
+that broker answers with the publisher's next number: the **cut**. A subscription is not sent over a link if an *active*
+subscription that covers it was sent there: that one represents it, and this broker is the pivot. The pivot answers for
+all publishers behind the link, for each with one more than the last number it has seen: the active subscription brings
+all later events, over a FIFO link.
 
 Every attempt has a number; an answer to another attempt is ignored.
 """
@@ -43,7 +44,7 @@ __all__ = [
 
 
 def put_subscription(s: BrokerState, subscription: Subscription) -> None:
-    """Add it to the table, replacing an earlier attempt."""
+    """Add a subscription to the table, replacing an earlier attempt."""
     name = subscription.name
     if name in s.subscriptions:
         for link in s.links.values():
@@ -54,7 +55,7 @@ def put_subscription(s: BrokerState, subscription: Subscription) -> None:
 
 
 def _stop_representing(s: BrokerState, link: Link, name: Name) -> None:
-    """Note that it no longer covers anything on this link, and send the subscriptions that it represented."""
+    """Record that a subscription no longer represents others on this link, and send the ones it represented."""
     if name in link.covers:
         link.covers.remove(name)
     cover = link.represented.pop(name, None)
@@ -67,7 +68,8 @@ def _stop_representing(s: BrokerState, link: Link, name: Name) -> None:
 
 
 def spread(s: BrokerState, subscription: Subscription) -> None:
-    """Send it towards the advertisements it overlaps with; answer where this broker is the publisher's or the pivot."""
+    """Send a subscription towards the advertisements it overlaps with. Answer for publishers of this broker, and as the
+    pivot."""
     cuts: Cuts = {}
     for link in s.links.values():
         if link is not subscription.origin:
@@ -80,7 +82,8 @@ def spread(s: BrokerState, subscription: Subscription) -> None:
 
 
 def offer(s: BrokerState, link: Link, subscription: Subscription) -> Cuts:
-    """Send it over a link if needed. Return the answers of the pivot, if another subscription represents it there."""
+    """Send a subscription over a link if needed. Return the pivot's answers if another subscription represents it
+    there."""
     name = subscription.name
     needs = [each for each in link.advertisements.values() if overlap(each.filter, subscription.filter)]
     if not needs or link.sent.get(name) == (subscription.attempt, subscription.is_active):
@@ -95,7 +98,7 @@ def offer(s: BrokerState, link: Link, subscription: Subscription) -> Cuts:
 
 
 def send_subscription(s: BrokerState, link: Link, subscription: Subscription, *, silently: bool = False) -> None:
-    """Send it over a link, or only record that, if the peer already knows it."""
+    """Send a subscription over a link. If `silently`, only record that the peer has it already."""
     name = subscription.name
     if name in link.covers:
         link.covers.remove(name)
@@ -108,8 +111,8 @@ def send_subscription(s: BrokerState, link: Link, subscription: Subscription, *,
 
 
 def refresh(s: BrokerState, link: Link) -> None:
-    """Send the subscriptions that an advertisement behind the link needs: active ones first, because they represent
-    others."""
+    """Send the subscriptions that overlap with advertisements behind the link: active ones first, because they
+    represent others."""
     waiting = [each for each in s.subscriptions.values() if each.origin is not link and each.name not in link.sent]
     for subscription in sorted(waiting, key=lambda each: not each.is_active):
         if subscription.name not in link.represented:
@@ -142,7 +145,7 @@ def receive_subscription(s: BrokerState, link: Link, message: AddSubscription) -
 
 
 def receive_answer(s: BrokerState, link: Link, message: CutAnswer) -> None:
-    """Process a marker: later events on this link have at least these numbers."""
+    """Process the marker of a subscription: later events on this link have at least these numbers."""
     subscription = s.subscriptions.get(Name(*message.name))
     if subscription is None or subscription.attempt != message.attempt:
         return
@@ -153,14 +156,14 @@ def receive_answer(s: BrokerState, link: Link, message: CutAnswer) -> None:
 
 
 def receive_activation(s: BrokerState, link: Link, message: ActivateSubscription) -> None:
-    """Note that the attempt has succeeded at its client's broker."""
+    """Record that a subscription's attempt has succeeded at its client's broker."""
     subscription = s.subscriptions.get(Name(*message.name))
     if subscription is not None and subscription.attempt == message.attempt:
         activate(s, subscription)
 
 
 def activate(s: BrokerState, subscription: Subscription) -> None:
-    """Let it represent others from now on, and notify all brokers it was sent to."""
+    """Mark a subscription as active, so that it can represent others, and notify all brokers it was sent to."""
     subscription.is_active = True
     for link in s.links.values():
         known = link.sent.get(subscription.name)
@@ -177,8 +180,8 @@ def receive_subscription_end(s: BrokerState, link: Link, message: RemoveSubscrip
 
 
 def remove_subscription(s: BrokerState, name: Name) -> None:
-    """Remove it from the table. The subscriptions that it represented are sent before its end, so that there
-    is no gap."""
+    """Remove a subscription from the table. The subscriptions that it represented are sent before its end, so that
+    there is no gap."""
     if s.subscriptions.pop(name, None) is None:
         return
     s.index.remove(name)
@@ -206,8 +209,8 @@ def receive_advertisement(s: BrokerState, link: Link, message: AddAdvertisement)
 
 
 def put_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -> None:
-    """Add it to the table, replacing an earlier attempt, and send the subscriptions that it needs. Earlier events have
-    numbers up to `last`."""
+    """Add an advertisement to the table, replacing an earlier attempt, and send the subscriptions that overlap with it.
+    Earlier events have numbers up to `last`."""
     name, origin = advertisement.name, advertisement.origin
     advertisement.home = Incarnation(*advertisement.home)
     old = s.advertisements.get(name)
@@ -224,7 +227,7 @@ def put_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -
 
 
 def flood(s: BrokerState, advertisement: Advertisement) -> None:
-    """Send it over all other links, and wait until all have acknowledged it."""
+    """Send an advertisement over all other links, and wait until all of them have acknowledged it."""
     last = s.seen.get(advertisement.publisher, 0)
     onward = [link for link in s.links.values() if link is not advertisement.origin]
     advertisement.waits_for = {link.key for link in onward}
@@ -245,7 +248,8 @@ def _acknowledge_if_everywhere(s: BrokerState, advertisement: Advertisement) -> 
 
 
 def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
-    """Mark it as stable, because all brokers know it: its events can be admitted, and its client is notified."""
+    """Mark an advertisement as stable and notify its client, because all brokers know it. Its events can be admitted
+    now."""
     advertisement.is_stable = True
     s.due |= Due.CALLS
     session = s.sessions.get(advertisement.publisher)
@@ -256,7 +260,7 @@ def _call_stable(s: BrokerState, advertisement: Advertisement) -> None:
 
 
 def receive_advertisement_ack(s: BrokerState, link: Link, message: AdvertisementAck) -> None:
-    """Note that all brokers behind the link have it."""
+    """Record that all brokers behind the link have the advertisement."""
     advertisement = s.advertisements.get(Name(*message.name))
     if advertisement is not None and advertisement.attempt == message.attempt and link.key in advertisement.waits_for:
         advertisement.waits_for.discard(link.key)
@@ -272,8 +276,8 @@ def receive_advertisement_end(s: BrokerState, link: Link, message: RemoveAdverti
 
 
 def remove_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -> None:
-    """Remove it from the table, and restart the local attempts that wait for its publisher. Events that relied on it
-    have numbers up to `last`."""
+    """Remove an advertisement from the table, and restart the local attempts that wait for its publisher. Events that
+    relied on it have numbers up to `last`."""
     del s.advertisements[advertisement.name]
     if advertisement.origin is not None:
         advertisement.origin.advertisements.pop(advertisement.name, None)
@@ -302,7 +306,7 @@ def receive_void(s: BrokerState, link: Link, message: Void) -> None:
 
 
 def void(s: BrokerState, name: Name, attempt: Attempt, *, is_subscription: bool) -> None:
-    """Restart the attempt, unless it has ended or succeeded."""
+    """Restart an attempt, unless it has ended or succeeded."""
     item = s.subscriptions.get(name) if is_subscription else s.advertisements.get(name)
     if item is None or item.attempt != attempt:
         return

@@ -1,4 +1,4 @@
-"""The state of a broker that concerns the tree: links, routing tables, and the current wave."""
+"""The state of a broker about the tree: links, routing tables, and the current wave."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from gapless.protocols.gapless.identities import Attempt, Incarnation, Name
 __all__ = ["Advertisement", "Link", "LinkKey", "Subscription", "WaveState"]
 
 LinkKey: TypeAlias = tuple[str, int]
-"""The peer and the tag of a link."""
+"""Identifies a link: the peer, and the link's tag."""
 
 
 @dataclass(eq=False)
@@ -20,17 +20,17 @@ class Link:
     peer: str
     tag: int
     via: frozenset[str]
-    """The excluded brokers that it bypasses."""
+    """The excluded brokers that the link bypasses."""
     advertisements: dict[Name, "Advertisement"] = field(default_factory=dict)
-    """The advertisements that arrived over it."""
+    """The advertisements that arrived over the link."""
     sent: dict[Name, tuple[Attempt, bool]] = field(default_factory=dict)
-    """The subscriptions that the peer knows from here: attempt, and whether it knows that it is active."""
+    """The subscriptions that were sent over the link: the attempt, and whether the peer knows that it is active."""
     covers: CoverIndex[Name] = field(default_factory=CoverIndex)
-    """The active ones of these, which can represent others."""
+    """The active subscriptions in `sent`, which can represent others."""
     represented: dict[Name, Name] = field(default_factory=dict)
-    """Subscriptions that are not sent, because an active one that covers them was."""
+    """The subscriptions that are not sent because an active one covers them, each with its representative."""
     represents: dict[Name, dict[Name, None]] = field(default_factory=dict)
-    """The represented subscriptions, by representative."""
+    """The represented subscriptions of each representative."""
 
     @property
     def key(self) -> LinkKey:
@@ -45,7 +45,7 @@ class Subscription:
     filter: Filter
     attempt: Attempt
     origin: Link | None
-    """The link over which it arrived; None if its client is here."""
+    """The link over which the subscription arrived; None if its client has a session here."""
     is_active: bool
 
 
@@ -58,15 +58,15 @@ class Advertisement:
     attempt: Attempt
     origin: Link | None
     home: Incarnation
-    """Its publisher's broker."""
+    """The incarnation of the publisher's broker."""
     base: int
-    """The last number of the publisher before it came there."""
+    """The publisher's last number before it attached to that broker."""
     last_seen: int = 0
     """The largest number of the publisher that any acknowledging broker has seen."""
     waits_for: set[LinkKey] = field(default_factory=set)
-    """The links that have not acknowledged it."""
+    """The links that have not acknowledged the advertisement."""
     is_stable: bool = False
-    """At its client's broker: whether all brokers have acknowledged it."""
+    """Whether all brokers have acknowledged the advertisement. Known only at the broker of its client."""
 
     @property
     def publisher(self) -> str:
@@ -75,16 +75,14 @@ class Advertisement:
 
 @dataclass(eq=False)
 class WaveState:
-    """The current wave."""
-
     timestamp: int
     origin: Link | None
     need: int
-    """Own journal entries that have to be released before the echo."""
+    """The number of the broker's own journal entries that must be released before it echoes."""
     waits_for: set[LinkKey]
     """The links that have not echoed."""
     sealed: dict[Incarnation, int] = field(default_factory=dict)
     final: int = 0
     batch: int = 0
-    """The batch after which the clock is on the disk."""
+    """The number of the disk batch that contains the clock."""
     newest: int = 0

@@ -1,9 +1,9 @@
-"""Sealed journals that this broker needs: for a handover, for a read, or for the last number of a client.
+"""Sealed journals that this broker needs for a handover, a read, or the last number of a client.
 
-The members of the electorate are asked for their copies. One that recovers answers afterwards, when it has what any f +
-1 others had. While at most f fail, one of them has the whole journal. If all that may still return have answered, and
-none has the whole, no broker has: the rest is **given up**. The length of the journal shrinks to the existing part, and
-all brokers learn that. Entries beyond it are lost (`losses`).
+The members of the electorate are asked for their copies. A recovering member answers afterwards, when it has what any f
++ 1 others had. While at most f fail, one of them has the whole journal. If all that may still return have answered, and
+none of them has the whole journal, then no broker does, and the missing part is **given up**: the length of the journal
+shrinks to the existing part, and all brokers learn that. Entries beyond it are lost (`losses`).
 """
 
 from gapless.protocols.gapless.identities import Incarnation
@@ -16,7 +16,7 @@ __all__ = ["answer_journal", "ask_journals", "length_of", "receive_journal", "se
 
 
 def length_of(s: BrokerState, incarnation: Incarnation) -> int | None:
-    """Return the length of the journal, if it is sealed."""
+    """Return the length of the journal; None if the journal is not sealed."""
     status = s.status(incarnation.broker)
     if incarnation.number >= status.sealed_below:
         return None
@@ -24,13 +24,14 @@ def length_of(s: BrokerState, incarnation: Incarnation) -> int | None:
 
 
 def sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> JournalCopy | None:
-    """Return the entries of a sealed journal that not all brokers have processed, if all of it is here."""
+    """Return the entries of a sealed journal that not all brokers have processed; None if this broker lacks any of
+    them."""
     journal = s.journals.get(incarnation, Journal())
     return journal.copy(incarnation, journal.place_after(s.stable), length) if len(journal) >= length else None
 
 
 def want(s: BrokerState, incarnation: Incarnation) -> None:
-    """Fetch the journal, or find out that no broker has all of it."""
+    """Start fetching the journal, or finding out that no broker has all of it."""
     if incarnation not in s.wanted_journals:
         s.wanted_journals[incarnation] = set()
         s.due |= Due.REQUESTS
@@ -38,14 +39,15 @@ def want(s: BrokerState, incarnation: Incarnation) -> None:
 
 
 def ask_journals(s: BrokerState) -> None:
-    """Ask the members that have not answered."""
+    """Ask the members that have not answered for their copies."""
     for incarnation in list(s.wanted_journals):
         if not _is_settled(s, incarnation):
             _ask(s, incarnation)
 
 
 def _is_settled(s: BrokerState, incarnation: Incarnation) -> bool:
-    """Return whether the journal is here, or no other broker can have more of it: then the rest is given up."""
+    """Return whether the whole journal is here. If no other broker can have more of it, give up the missing
+    part first."""
     length, held = length_of(s, incarnation) or 0, len(s.journals.get(incarnation, ()))
     answered = s.wanted_journals[incarnation]
     others = [name for name in s.topology.electorate(incarnation.broker) if name != s.name]
@@ -66,7 +68,7 @@ def _ask(s: BrokerState, incarnation: Incarnation) -> None:
 
 
 def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
-    """Send the copy here; a broker that recovers does not know it yet, and answers later."""
+    """Send this broker's copy of the journal. A recovering broker answers later."""
     incarnation = Incarnation(*message.incarnation)
     length = length_of(s, incarnation)
     if length is not None and s.acceptors[incarnation.broker].has_recovered:
@@ -75,7 +77,7 @@ def answer_journal(s: BrokerState, peer: str, message: RequestJournal) -> None:
 
 
 def receive_journal(s: BrokerState, peer: str, message: JournalReply) -> None:
-    """Store the copy of a member of the electorate."""
+    """Merge the copy of a member of the electorate."""
     incarnation = Incarnation(*message.copy.incarnation)
     journal = s.journals.setdefault(incarnation, Journal())
     journal.extend_from(message.copy)

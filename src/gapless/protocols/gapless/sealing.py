@@ -1,23 +1,23 @@
-"""Excluding an incarnation: its electorate agrees on the length of its journal.
+"""Excludes an incarnation: its electorate agrees on the length of its journal.
 
 A journal is a sequence of entries, and each copy of it is a prefix. So the electorate only has to agree on one number
-for an excluded incarnation, the **length** of its journal: entries up to it count, and entries beyond it never did. The
-2f acceptors of a broker agree by Paxos, on all its incarnations below a number at once:
+for an excluded incarnation, the **length** of its journal: entries up to it are valid, and entries beyond it never
+were. The 2f acceptors of a broker agree by Paxos, on all of its incarnations below a number at once:
 
-1. *Prepare and promise.* An acceptor that promises permanently holds no further entries of these journals, and reports
-   its copies. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one false
-   suspicion has no effect), or when a new incarnation seals its predecessors.
+1. *Prepare and promise.* An acceptor that promises accepts no further entries of these journals, permanently, and
+   reports its copies. A proposal begins only when f + 1 acceptors suspect the incarnation at the same time (so one
+   false suspicion has no effect), or when a new incarnation seals its predecessors.
 2. *Accept.* With f + 1 promises, the length of a journal is the one accepted under the highest ballot, or else that of
-   the longest copy in the promises and at the proposer. Acceptors get the entries they lack. With f + 1 acceptances it
-   is decided, and becomes part of the broker's status.
+   the longest copy in the promises and at the proposer. Acceptors get the entries they lack. With f + 1 acceptances the
+   length is decided, and becomes part of the broker's status.
 
-*No confirmed event is lost*: an event is confirmed when f acceptors hold it; f + 1 others have promised; there are 2f,
-so one of those that hold it has promised, and did so after it held it. *No exclusion is forgotten*: f + 1 acceptors
-have accepted it, and at most f fail. *No event is confirmed after the exclusion*: f + 1 of 2f acceptors hold no more
-entries.
+*No confirmed event is lost*: an event is confirmed when f acceptors hold it. Of the 2f acceptors f + 1 have promised,
+so at least one that holds the event has promised, and did so after it received the event. *No exclusion is forgotten*:
+f + 1 acceptors have accepted it, and at most f fail. *No event is confirmed after the exclusion*: f + 1 of 2f acceptors
+accept no more entries.
 
-An acceptor that restarts could break its promises: see `recovery`. A restarted broker votes on its own earlier
-journals, too; no broker votes to exclude itself.
+A restarted acceptor could break its promises; `recovery` prevents that. A restarted broker also votes on its own
+earlier journals; no broker votes to exclude itself.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ __all__ = [
 
 PROPOSAL_TIMER = "proposal"
 ATTEMPTS_MAX = 6
-"""The number of attempts after which a proposer's timeout stops doubling; it fits any round trip by then."""
+"""The number of attempts after which a proposer's timeout stops doubling. It then exceeds any round-trip time."""
 
 
 def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) -> list[Incarnation]:
@@ -58,7 +58,7 @@ def _incarnations_held(s: BrokerState, broker: str, below: int | None = None) ->
 def state_of(
     s: BrokerState, broker: str, below: int | None = None, held: Mapping[Incarnation, int] | None = None
 ) -> AcceptorState:
-    """Return this acceptor's state for a broker, without the entries that the receiver has already."""
+    """Return this acceptor's state about a broker, without the entries that the receiver already has."""
     acceptor = s.acceptors[broker]
     journals = {each: s.journals[each] for each in _incarnations_held(s, broker, below)}
     if broker == s.name and below is None:
@@ -69,12 +69,13 @@ def state_of(
 
 
 def _copy(s: BrokerState, journal: Journal, incarnation: Incarnation, held: int) -> JournalCopy:
-    """Return the entries that not all brokers have processed. A copy gets the others later (`history`)."""
+    """Return a copy of the entries that not all brokers have processed. The receiver fetches the others later (see
+    `history`)."""
     return journal.copy(incarnation, max(journal.place_after(s.stable), min(held, len(journal))))
 
 
 def take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
-    """Store another broker's copies, up to where a journal is sealed."""
+    """Merge another broker's copies, each up to the sealed length."""
     for copy in copies:
         incarnation = Incarnation(*copy.incarnation)
         journal = s.journals.setdefault(incarnation, Journal())
@@ -89,7 +90,7 @@ def take_copies(s: BrokerState, copies: Iterable[JournalCopy]) -> None:
 
 
 def propose_where_due(s: BrokerState) -> None:
-    """Begin a proposal wherever this broker is the first that should."""
+    """Start each proposal for which this broker is the first in line."""
     if s.stage is Stage.RECOVERING and s.status(s.name).sealed_below < s.number:
         if s.name not in s.proposals and f"{PROPOSAL_TIMER}/{s.name}" not in s.timers:
             _propose(s, s.name, s.number)
@@ -105,7 +106,7 @@ def propose_where_due(s: BrokerState) -> None:
 
 
 def _accusers(s: BrokerState, broker: str) -> set[str]:
-    """Return the acceptors that suspect the present incarnation: all that can, if it never returns."""
+    """Return the acceptors that suspect the broker's present incarnation; all acceptors if it never returns."""
     if s.is_forgotten(broker):
         return {name for name in s.topology.acceptors[broker] if not s.is_forgotten(name)}
     return s.accusers.get(s.current(broker), set())
@@ -127,14 +128,14 @@ def _may_vote(s: BrokerState, broker: str) -> bool:
 
 
 def _patience_us(s: BrokerState, broker: str) -> int:
-    """Return a timeout that grows with an acceptor's rank, so that proposals do not compete."""
+    """Return a timeout that grows with an acceptor's rank, so that acceptors do not make competing proposals."""
     acceptors = s.topology.acceptors[broker]
     place = acceptors.index(s.name) if s.name in acceptors else 0
     return int(s.options.proposal_ms * 1000 * (1 + place / 4))
 
 
 def wait_for_others(s: BrokerState, broker: str) -> None:
-    """Wait for another broker's proposal that makes progress, and continue it only if it does not end."""
+    """Give another broker's proposal time to complete. This broker continues it after a timeout."""
     s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * _patience_us(s, broker))
 
 
@@ -156,7 +157,7 @@ def carry_on(s: BrokerState, broker: str) -> None:
 
 
 def _voters(s: BrokerState, broker: str, below: int) -> list[str]:
-    """Return the electorate; without the broker itself, if its present incarnation is to be excluded."""
+    """Return the electorate, without the broker itself if its present incarnation is to be excluded."""
     others = s.topology.acceptors[broker]
     return [broker, *others] if s.current(broker).number >= below else list(others)
 
@@ -178,7 +179,7 @@ def _propose(s: BrokerState, broker: str, below: int) -> None:
 
 
 def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
-    """Return how many of these votes count: those of incarnations that are not excluded."""
+    """Return the number of valid votes. Votes of excluded incarnations are not valid."""
     return sum(s.is_current(vote) and s.is_live(vote.broker) for vote in votes)
 
 
@@ -217,7 +218,7 @@ def _send_accepts(s: BrokerState, broker: str, proposal: Proposal) -> None:
 
 
 def _accept_for(s: BrokerState, broker: str, proposal: Proposal, voter: Incarnation) -> Accept:
-    """Return the proposal for one acceptor: with the entries that its promise lacked."""
+    """Return the accept message for one acceptor, with the entries that its promise lacked."""
     promise = proposal.promises.get(voter)
     copies = []
     for number, length in proposal.lengths.items():
@@ -246,7 +247,7 @@ def _length_in(state: AcceptorState, incarnation: Incarnation) -> int:
 
 
 def receive_prepare(s: BrokerState, proposer: str, message: Prepare) -> None:
-    """Answer phase 1 as an acceptor. One that recovers answers when it has recovered."""
+    """Answer phase 1 as an acceptor. A recovering acceptor answers after its recovery."""
     acceptor = s.acceptors.get(message.broker)
     if acceptor is None or (message.broker == s.name and message.below > s.number):
         return
@@ -280,7 +281,7 @@ def receive_promise(s: BrokerState, voter: str, message: Promise) -> None:
 
 
 def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
-    """Retry with a larger ballot, because another proposal is ahead; later if that may still end."""
+    """Retry with a larger ballot, because another proposal is ahead. Wait first if that one may still complete."""
     s.ballot_round = max(s.ballot_round, Ballot(*message.promised).round)
     proposal = s.proposals.get(message.broker)
     if proposal is not None and proposal.ballot == message.ballot:

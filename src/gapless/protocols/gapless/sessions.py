@@ -1,4 +1,5 @@
-"""The end of sessions: a client has attached elsewhere, was disconnected for too long, or its broker is isolated."""
+"""The end of sessions: the client has attached elsewhere or was disconnected for too long, or this broker is
+isolated."""
 
 from gapless.protocol import SetTimer
 from gapless.protocols.gapless.client_messages import Closed
@@ -20,10 +21,10 @@ __all__ = [
 SESSION_TIMER = "session"
 SUPERSEDED = "the client has attached elsewhere"
 SESSIONS_REMEMBERED = 10_000
-"""The number of clients whose latest session elsewhere a broker remembers."""
+"""The number of clients whose latest session at another broker is remembered."""
 ISOLATION_TIMER = "isolation"
 ISOLATION_US = 1_000_000
-"""After this time, a broker that hears from too few acceptors sends its clients away."""
+"""The time without enough reachable acceptors after which a broker sends its clients to other brokers."""
 ISOLATED = "its broker hears too few others to confirm anything"
 
 
@@ -31,7 +32,8 @@ ISOLATED = "its broker hears too few others to confirm anything"
 
 
 def close_session(s: BrokerState, broker: str, client: str, number: int) -> None:
-    """End a client's older session here, because it has attached elsewhere, and refuse to open older ones."""
+    """End a client's older session on this broker because the client has attached elsewhere. Reject older requests for
+    a session from now on."""
     s.latest_sessions[client] = max(number, s.latest_sessions.pop(client, 0))
     forget_oldest(s.latest_sessions, SESSIONS_REMEMBERED)
     session = s.sessions.get(client)
@@ -43,14 +45,15 @@ def close_session(s: BrokerState, broker: str, client: str, number: int) -> None
 
 
 def end_session(s: BrokerState, client: str) -> None:
-    """End a client's session, for an operator or after its timeout."""
+    """End a client's session, at an operator's request or after a timeout."""
     session = s.sessions.get(client)
     if session is not None:
         begin_closing(s, session)
 
 
 def begin_closing(s: BrokerState, session: Session) -> None:
-    """End its subscriptions and accept no more calls; it is over when all its publications are released."""
+    """Start to close a session: end its subscriptions and accept no more calls. It is closed when all its publications
+    are released."""
     session.phase = SessionPhase.CLOSING
     s.busy_clients[session.client] = None
     s.due |= Due.CALLS
@@ -61,7 +64,8 @@ def begin_closing(s: BrokerState, session: Session) -> None:
 
 
 def finish_closing(s: BrokerState, session: Session) -> None:
-    """End its advertisements, and notify its client, and the brokers to which it has moved."""
+    """Complete the closing of a session: end its advertisements, and notify the client and the brokers to which it has
+    moved."""
     del s.sessions[session.client]
     s.due |= Due.FENCES
     s.busy_clients.pop(session.client, None)
@@ -84,7 +88,7 @@ def _answer_closed(s: BrokerState, broker: str, client: str, number: int) -> Non
 
 
 def receive_session_closed(s: BrokerState, message: SessionClosed) -> None:
-    """Note that the old broker has closed the session of a client that arrives here."""
+    """Record that the old broker has closed the session of a client that is attaching here."""
     session = s.arrivals.get(message.client)
     if session is not None and session.number == message.session and session.last_closed is None:
         session.last_closed = message.clock, message.last
@@ -92,7 +96,7 @@ def receive_session_closed(s: BrokerState, message: SessionClosed) -> None:
 
 
 def dismiss_all(s: BrokerState, reason: str) -> None:
-    """Let all clients attach elsewhere, because this incarnation is excluded."""
+    """Tell all clients to attach elsewhere, because this incarnation is excluded."""
     for session in (*s.sessions.values(), *s.arrivals.values()):
         if not session.client.startswith(GROUP_CLIENT):
             s.send_to(session.client, Closed(session.number, reason))
@@ -102,7 +106,7 @@ def dismiss_all(s: BrokerState, reason: str) -> None:
 
 
 def lost_client(s: BrokerState, client: str) -> None:
-    """Note that the client is suspected."""
+    """Record that the failure detector suspects the client, and start its session timeout."""
     session = s.sessions.get(client)
     if session is not None and session.is_connected:
         session.is_connected = False
@@ -111,7 +115,7 @@ def lost_client(s: BrokerState, client: str) -> None:
 
 
 def saw_client(s: BrokerState, client: str) -> None:
-    """Note that the client is trusted again."""
+    """Record that the failure detector trusts the client again."""
     session = s.sessions.get(client)
     if session is not None and not session.is_connected:
         session.is_connected = True
@@ -119,22 +123,23 @@ def saw_client(s: BrokerState, client: str) -> None:
 
 
 def expire(s: BrokerState, client: str) -> None:
-    """End the session of a client that was disconnected for too long. It resumes its subscriptions from history."""
+    """End the session of a client that was disconnected for too long. The client can resume its subscriptions from
+    history."""
     session = s.sessions.get(client)
     if session is not None and not session.is_connected:
         end_session(s, client)
 
 
-# ---- a broker that is cut off --------------------------------------------------------------------------------
+# ---- an isolated broker --------------------------------------------------------------------------------------
 
 
 def _reachable_acceptors(s: BrokerState) -> int:
-    """Return how many acceptors that can hold its journal this broker hears from."""
+    """Return the number of this broker's acceptors that it can reach and that can hold its journal."""
     return len([name for name in s.topology.acceptors[s.name] if name not in s.suspects and s.is_live(name)])
 
 
 def check_isolation(s: BrokerState) -> None:
-    """Note whether this broker hears from too few acceptors to confirm anything."""
+    """Update whether this broker reaches too few acceptors to confirm publications."""
     was_isolated, s.is_isolated = s.is_isolated, _reachable_acceptors(s) < s.needed_holders
     s.is_cut_off = s.is_cut_off and s.is_isolated
     if s.is_isolated and not was_isolated:
@@ -142,7 +147,7 @@ def check_isolation(s: BrokerState) -> None:
 
 
 def cut_off(s: BrokerState) -> None:
-    """Send the clients away if this broker is still isolated, because it cannot confirm anything."""
+    """Tell all clients to attach elsewhere if this broker is still isolated, because it cannot confirm publications."""
     if s.is_isolated:
         s.is_cut_off = True
         dismiss_all(s, ISOLATED)

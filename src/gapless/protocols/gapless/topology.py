@@ -1,4 +1,4 @@
-"""The tree of brokers as data with a version, and its consequences together with the statuses.
+"""The tree of brokers as versioned data, and the structures that follow from it and the brokers' statuses.
 
 The **electorate** of a broker is the broker itself and its 2f nearest others. An incarnation of it is excluded, and its
 journal sealed, by f + 1 of them; an event that it admits is confirmed when the broker and f others of them hold it. Any
@@ -32,9 +32,9 @@ __all__ = [
 
 Statuses = dict[str, Status]
 WINDOW_MIN = 64
-"""The smallest window, in KiB. A larger entry is sent alone."""
+"""The smallest window, in KiB. A larger entry is sent on its own."""
 FIRST = Status()
-"""The status of a broker without news: joined, in its first incarnation."""
+"""The status of a broker before any update: joined, in its first incarnation."""
 
 
 def status_of(statuses: Mapping[str, Status], name: str) -> Status:
@@ -47,7 +47,7 @@ class NewLink(msgspec.Struct, frozen=True):
 
     ends: tuple[str, str]
     via: frozenset[str] = frozenset()
-    """The excluded brokers that it bypasses."""
+    """The excluded brokers that the link bypasses."""
 
 
 class Region(msgspec.Struct, frozen=True):
@@ -55,13 +55,14 @@ class Region(msgspec.Struct, frozen=True):
 
     core: frozenset[str]
     group: tuple[str, ...]
-    """The members: brokers of the core that are not excluded, and its neighbours, in rank order."""
+    """The members of the handover in rank order: brokers of the core that are not excluded, and its neighbours."""
     tag: int
-    """Identifies the statuses of the core and the incarnations of the group. Statuses only grow, so tags are unique."""
+    """Identifies the statuses of the core and the incarnations of the group. Tags are unique because statuses only
+    grow."""
 
 
 class Topology:
-    """Version 1 of the tree, which is fixed for now."""
+    """Version 1 of the tree; the tree does not change at present."""
 
     version = 1
 
@@ -71,20 +72,20 @@ class Topology:
         self.brokers = tuple(sorted(overlay.brokers, key=overlay.rank.__getitem__))
         self._peers: dict[str, tuple[str, ...]] = {}
         self.acceptors: dict[str, tuple[str, ...]] = {name: _nearest(overlay, name, 2 * f) for name in self.brokers}
-        """By broker: the others of its electorate, the nearest first."""
+        """For each broker: the others in its electorate, nearest first."""
         accepts_for: dict[str, list[str]] = {name: [] for name in self.brokers}
         for name, acceptors in self.acceptors.items():
             for acceptor in acceptors:
                 accepts_for[acceptor].append(name)
         self.accepts_for: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in accepts_for.items()}
-        """By broker: the brokers whose electorates it belongs to, without its own."""
+        """For each broker: the other brokers whose electorates it belongs to."""
 
     def __reduce__(self) -> tuple[Callable[[Overlay, int], "Topology"], tuple[Overlay, int]]:
         return _topology, (self.overlay, self.f)
 
     @property
     def quorum(self) -> int:
-        """Return how many members of its electorate exclude a broker."""
+        """Return the number of an electorate's members that can exclude its broker."""
         return self.f + 1
 
     def electorate(self, name: str) -> tuple[str, ...]:
@@ -92,7 +93,8 @@ class Topology:
         return (name, *self.acceptors[name])
 
     def peers(self, name: str) -> tuple[str, ...]:
-        """Return the brokers that share an electorate or a link with this one: they get its news first."""
+        """Return the brokers that share an electorate or a link with this one, which receive its status updates
+        directly."""
         if name not in self._peers:
             own = (*self.overlay.neighbours(name), *self.acceptors[name], *self.accepts_for[name])
             colleagues = (other for broker in self.accepts_for[name] for other in self.acceptors[broker])
@@ -100,7 +102,7 @@ class Topology:
         return self._peers[name]
 
     def around(self, name: str, is_gone: Callable[[str], bool]) -> tuple[str, ...]:
-        """Return the brokers around the connected set of unreachable brokers next to this one."""
+        """Return the reachable brokers around the connected set of unreachable ones next to this one."""
         near = filter(is_gone, self.overlay.neighbours(name))
         gone = {other for start in near for other in self._connected(start, is_gone)}
         return self._ranked({other for one in gone for other in self.overlay.neighbours(one)} - gone - {name})
@@ -111,10 +113,11 @@ class Topology:
         return 1 + len(self.accepts_for[name])
 
     def window(self, name: str, most: int, history_bytes: int) -> int:
-        """Return how much a broker may have that not all brokers have processed (see `journal_state.cost_of`).
+        """Return the maximum cost of a broker's entries that not all brokers have processed (see
+        `journal_state.cost_of`).
 
-        Holders of its journal never drop those entries. So the windows of all journals at any of these brokers together
-        are at most `history_bytes`.
+        The holders of its journal cannot drop these entries. The windows are chosen so that all journals on any broker
+        together take at most `history_bytes`.
         """
         shares = max(self.journals_at(member) for member in (name, *self.acceptors[name]))
         return min(most, history_bytes // 1024 // shares)
@@ -122,7 +125,7 @@ class Topology:
     # ---- the contracted tree ------------------------------------------------------------------------------
 
     def regions_of(self, statuses: Statuses, name: str) -> list[Region]:
-        """Return the regions whose group has this broker."""
+        """Return the regions whose groups contain the broker."""
         found: list[Region] = []
         for seed in (name, *self.overlay.neighbours(name)):
             if not status_of(statuses, seed).is_joined and not any(seed in region.core for region in found):
@@ -141,7 +144,7 @@ class Topology:
         return Region(frozenset(core), group, tag)
 
     def links_of(self, statuses: Statuses, region: Region) -> list[NewLink]:
-        """Return the links of the contracted tree that replace those of a region."""
+        """Return the links of the contracted tree that replace the links of a region."""
         members = set(region.group)
         links = [
             NewLink((one, other))
@@ -174,12 +177,13 @@ class Topology:
 
 @lru_cache(maxsize=64)
 def _topology(overlay: Overlay, f: int) -> Topology:
-    """Return one object for all brokers that are unpickled."""
+    """Return one shared object for all brokers that are unpickled."""
     return Topology(overlay, f)
 
 
 def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
-    """Return this many other brokers: the nearest first, then by name, independent of the file's order."""
+    """Return the `count` nearest other brokers, sorted by distance and then by name, so that the order in the file does
+    not matter."""
     found: list[str] = []
     seen, ring = {name}, [name]
     while ring and len(found) < count:
@@ -190,8 +194,8 @@ def _nearest(overlay: Overlay, name: str, count: int) -> tuple[str, ...]:
 
 
 def why_too_small(overlay: Overlay, f: int, history_bytes: int) -> str | None:
-    """Return why a network cannot exclude brokers by majorities, or keep their journals, with solutions; None if it
-    can."""
+    """Return why the network is too small to exclude brokers by majority, or to keep their journals, with possible
+    solutions; None if it is large enough."""
     brokers = len(overlay.brokers)
     if brokers < 2 * f + 1:
         return (
@@ -209,13 +213,13 @@ def why_too_small(overlay: Overlay, f: int, history_bytes: int) -> str | None:
 
 
 def electorates(overlay: Overlay, f: int) -> dict[str, tuple[str, ...]]:
-    """Return for each broker: itself and its 2f nearest others."""
+    """Return the electorate of each broker: the broker itself and its 2f nearest others."""
     acceptors = Topology(overlay, f).acceptors
     return {name: (name, *others) for name, others in acceptors.items()}
 
 
 def next_hops(name: str, links: list[NewLink]) -> dict[str, str]:
-    """Return for each other member of a group, the member through which this one reaches it."""
+    """Return, for each other member of a group, the neighbour through which `name` reaches it."""
     adjacent: dict[str, list[str]] = {}
     for link in links:
         one, other = link.ends

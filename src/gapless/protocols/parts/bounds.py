@@ -1,4 +1,5 @@
-"""Limits on a client's registrations. The client refuses a call that exceeds them, and the broker expels the client."""
+"""Limits on a client's registrations. The client rejects calls that exceed them; a broker disconnects a client that
+does."""
 
 from collections.abc import Iterable
 
@@ -14,7 +15,8 @@ READINGS_MAX = 16
 
 
 def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
-    """Raise an error if the names and filters of a client's subscriptions and advertisements are too long in all."""
+    """Raise an error if the names and filters of a client's subscriptions and advertisements exceed `TEXT_MAX` in
+    total."""
     size = sum(len(name) + len(text) for name, text in named)
     if size > TEXT_MAX:
         raise CallError(
@@ -24,7 +26,7 @@ def check_texts(client: str, named: Iterable[tuple[str, str]]) -> None:
 
 
 def check_readings(client: str, count: int) -> None:
-    """Raise an error if a client reads history with too many subscriptions at a time."""
+    """Raise an error if too many of a client's subscriptions read history at a time."""
     if count > READINGS_MAX:
         raise CallError(
             f"{client!r} reads history with more than {READINGS_MAX} subscriptions at a time; let some end, or go over "

@@ -19,5 +19,5 @@ def overlap(one: Filter, other: Filter) -> bool:
 
 @lru_cache(PAIRS_MAX)
 def cover(one: Filter, other: Filter) -> bool:
-    """Return whether every event that matches `other` matches `one`."""
+    """Return whether every event that matches `other` also matches `one`."""
     return one.covers(other)

@@ -17,7 +17,7 @@ class Held:
         self.is_active = False
 
     def last(self) -> Cuts:
-        """Return the ending cut that the subscription would have if it ended now."""
+        """Return the last number of each publisher, which is the ending cut if the subscription ends now."""
         return {publisher: cut - 1 for publisher, cut in self.cuts.items()} | self.got
 
 

@@ -14,8 +14,6 @@ BOUNDS_US = (1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_
 
 
 class Latencies:
-    """A histogram of durations."""
-
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_US) + 1)
         self._sum_us = 0

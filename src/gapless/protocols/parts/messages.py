@@ -15,7 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 Cuts: TypeAlias = dict[str, int]
-"""For each publisher, the first sequence number that counts."""
+"""A sequence number for each publisher: the first number that is due, or the last one."""
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True, gc=False):

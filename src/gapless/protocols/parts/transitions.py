@@ -1,4 +1,4 @@
-"""Restricts the transitions of state machines: assigning a state that may not follow raises an error.
+"""Restricts the transitions of state machines: assigning a state that must not follow the current one raises an error.
 
     class Phase(Enum):
         OPEN = "open"
@@ -12,7 +12,7 @@
 
     follow(Session, "phase", PHASES)
 
-The first assignment may be any state. Reading the attribute costs nothing.
+The first assignment can be any state. Reading the attribute has no overhead.
 """
 
 from collections.abc import Mapping, Set

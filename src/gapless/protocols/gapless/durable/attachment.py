@@ -1,4 +1,4 @@
-"""A durable subscription as its client keeps it: its deliveries, and which of them are acknowledged.
+"""A client's attachment to a durable subscription: its deliveries, and which of them are acknowledged.
 
 A delivery is **open** until the application acknowledges it or gives it back. It is then **acked** until the register
 contains its acknowledgement. An event that is given back for the last time is **buried** until its dead letter is
@@ -21,8 +21,8 @@ __all__ = ["Attachment", "AttachmentState", "Held"]
 
 
 class AttachmentState(Enum):
-    """The state of an attachment: LEAVING while its last acknowledgement is in flight. A member of a shared
-    subscription is REQUESTED again when its coordinator is unreachable, or it has a new session."""
+    """The state of an attachment. It is LEAVING while its last acknowledgement is in flight. A member of a shared
+    subscription returns to REQUESTED when its coordinator is unreachable or the client has a new session."""
 
     REQUESTED = "requested"
     ATTACHED = "attached"
@@ -38,45 +38,45 @@ ATTACHMENTS: Transitions = {
 
 @dataclass(eq=False)
 class Held:
-    """A delivered event whose acknowledgement is not stored."""
+    """A delivered event whose acknowledgement the register does not contain yet."""
 
     event: Event
     deliveries: int
-    """The number of deliveries of the event, including this one."""
+    """How many times the event was delivered, including this delivery."""
     count: int
-    """The number of this delivery to the client."""
+    """The number of the delivery, counted over all deliveries to the client."""
     number: int = 0
-    """In a shared subscription: its number in the line."""
+    """For a shared subscription: the number of the delivery in the line."""
     is_each: bool = False
-    """Whether it was acknowledged individually."""
+    """Whether the event was acknowledged individually."""
     is_sent: bool = False
-    """Whether its acknowledgement is in flight."""
+    """Whether the acknowledgement is in flight."""
 
 
 class Attachment(ABC):
-    """One attachment of one client. A subclass sends its requests and acknowledgements."""
+    """A client's attachment to one durable subscription. Subclasses send its requests and acknowledgements."""
 
     def __init__(self, call: Subscribe, connection: ClientConnection, letters: Letters) -> None:
         self.call = call
         self.state = AttachmentState.REQUESTED
         self.line = ""
-        """Identifies it for the broker."""
+        """Identifies this attachment at the broker."""
         self.generation = 0
-        """0 until the client is attached for the first time."""
+        """The generation of the record when the client attached; 0 before that."""
         self.is_changed = False
-        """Whether there are changes to send."""
+        """Whether there are acknowledgements to send."""
         self.open: dict[int, Held] = {}
-        """By delivery, ascending."""
+        """The unacknowledged deliveries, by number, in ascending order."""
         self.acked: list[Held] = []
         self.buried: dict[int, Held] = {}
         self._connection = connection
         self._letters = letters
         self._max_deliveries = 0
         self._count = self._asked = self._over = 0
-        """Up to these deliveries the application has acknowledged everything, the acknowledgements are in flight, and
-        they are stored."""
+        """The delivery numbers up to which everything is acknowledged by the application, in flight, and stored,
+        respectively."""
 
-    # ---- what a subclass does ------------------------------------------------------------------------------
+    # ---- implemented by subclasses -------------------------------------------------------------------------
 
     @abstractmethod
     def request(self) -> None:
@@ -88,21 +88,21 @@ class Attachment(ABC):
 
     @abstractmethod
     def repeat(self) -> None:
-        """Send again what may not have arrived, in a new session."""
+        """Resend in a new session everything that may not have arrived."""
 
     @abstractmethod
     def returned(self, held: Held, delay_us: int) -> None:
-        """Process a negative acknowledgement of an event that can be delivered again."""
+        """Process a negative acknowledgement of an event that will be redelivered."""
 
     @abstractmethod
     def extend(self, counts: list[int]) -> None:
-        """Restart the time for the acknowledgements of these deliveries, if it is limited."""
+        """Restart the acknowledgement timeout of these deliveries, if there is one."""
 
     @property
     def is_due(self) -> bool:
         return self.is_changed and self.state is not AttachmentState.REQUESTED
 
-    # ---- what all have in common ---------------------------------------------------------------------------
+    # ---- shared by all attachments -------------------------------------------------------------------------
 
     def leave(self) -> None:
         self.state = AttachmentState.LEAVING
@@ -127,7 +127,7 @@ class Attachment(ABC):
         self._ack(found)
 
     def give_back(self, counts: list[int], delay_us: int) -> None:
-        """Acknowledge these deliveries negatively. An event that is not delivered again gets a dead letter."""
+        """Process negative acknowledgements. An event that was delivered for the last time gets a dead letter."""
         found = [self.open.pop(count) for count in counts if count in self.open]
         again = [held for held in found if not self.is_last(held.event, held.deliveries)]
         for held in found:
@@ -146,7 +146,7 @@ class Attachment(ABC):
         self._letters.write(self.call, held.count, held.event, held.deliveries, reason)
 
     def letter_confirmed(self, count: int) -> None:
-        """Acknowledge an event whose dead letter is confirmed."""
+        """Acknowledge an event whose dead letter was confirmed."""
         if count in self.buried:
             self._ack([self.buried.pop(count)])
 
@@ -167,7 +167,7 @@ class Attachment(ABC):
             held.is_sent = True
 
     def forget(self, stored: list[Held]) -> None:
-        """Notify the application that these acknowledgements are stored, and up to where all are."""
+        """Notify the application that these acknowledgements are stored, and up to which delivery all are stored."""
         name, emit = self.call.subscription, self._connection.emit
         each = [held.count for held in stored if held.is_each]
         if each:

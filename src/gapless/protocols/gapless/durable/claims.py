@@ -1,4 +1,4 @@
-"""Checks clients' calls about durable subscriptions: every list, time and number in them has a bound.
+"""Validates clients' calls about durable subscriptions: every list, time and number in them is bounded.
 
 The replicas of the register keep acknowledgements until the next ones replace them, and members of a group rely on
 reports of others. The acknowledgements of a call affect only the subscription of the caller's own user.
@@ -16,7 +16,7 @@ from gapless.protocols.gapless.numbers import NAME_MAX, NUMBER_MAX, check_name, 
 __all__ = ["check_durable_call"]
 
 DAY_US = 86_400_000_000
-"""The longest delay of a redelivery, as for regular clients."""
+"""The longest delay of a redelivery: one day, as enforced by regular clients, too."""
 ACKED_MAX = 60_000
 """The maximum number of publishers and ranges in one acknowledgement beyond a position: a regular client has at most
 100,000 unacknowledged deliveries, so at most every second one ends a range."""
@@ -27,7 +27,7 @@ REPORTED_MAX = 10_000
 
 
 def check_durable_call(client: str, message: Any) -> None:
-    """Refuse a call that no regular client makes."""
+    """Reject a call that no regular client makes."""
     if isinstance(message, calls.ClientList):
         check_numbers(client, message.request)
         return

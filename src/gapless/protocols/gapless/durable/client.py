@@ -1,4 +1,4 @@
-"""The durable subscriptions of a client's node: calls of the application, and answers of the broker."""
+"""The durable subscriptions of a client: processes calls of the application and answers of the broker."""
 
 from gapless import names
 from gapless.printable import name_complaint
@@ -16,9 +16,9 @@ __all__ = ["DURABLE_TIMERS", "DurableClient"]
 
 GATHER, BEAT, AGAIN = DURABLE_TIMERS = ("durable-gather", "durable-beat", "durable-again")
 GATHER_US = 20_000
-"""How long acknowledgements without a waiting caller are collected before they are sent."""
+"""How long acknowledgements are collected before they are sent, unless a caller is waiting for them."""
 BEAT_US = 1_000_000
-"""The interval of a member's heartbeat."""
+"""The interval of the heartbeats of a member of a shared subscription."""
 
 
 class DurableClient:
@@ -29,9 +29,9 @@ class DurableClient:
         self._deliveries = deliveries
         self._letters = Letters(connection, publications)
         self._attachments: dict[str, Attachment] = {}
-        """By subscription."""
+        """The attachments, by subscription."""
         self._questions: dict[int | str, names.ListDurables | names.MoveDurable] = {}
-        """Requests without an answer."""
+        """Unanswered requests, by request number or subscription name."""
         self._found: dict[int, list[names.DurableInfo]] = {}
         self._timers: set[str] = set()
 
@@ -95,17 +95,17 @@ class DurableClient:
         return ""
 
     def unsubscribe(self, subscription: str) -> None:
-        """Leave: send the last acknowledgements first."""
+        """Start to leave a durable subscription: its last acknowledgements are sent first."""
         attachment = self._attachments[subscription]
         if attachment.state is AttachmentState.REQUESTED:
-            # The broker may still attach the client, which leaves when it is notified.
+            # The broker may still attach the client. In that case the client leaves when it receives the answer.
             self._drop(attachment)
             self._connection.emit(Ended(subscription, {}))
         elif attachment.state is AttachmentState.ATTACHED:
             attachment.leave()
 
     def taken(self, count: int) -> None:
-        """Note that the application has taken everything up to this delivery."""
+        """Record that the application has taken all deliveries up to this one."""
         for attachment in list(self._attachments.values()):
             if attachment.call.ack == "auto":
                 attachment.acknowledge(count)
@@ -115,7 +115,7 @@ class DurableClient:
     # ---- the session --------------------------------------------------------------------------------------
 
     def ready(self) -> None:
-        """Repeat calls that may not have arrived, at the broker with the session."""
+        """Repeat calls that may not have arrived at the broker that has the session."""
         for attachment in list(self._attachments.values()):
             if isinstance(attachment, Membership):
                 self._join_again(attachment)
@@ -158,7 +158,7 @@ class DurableClient:
         record, subscription = message.record, message.subscription
         attachment = self._attachments.get(subscription)
         if attachment is None:
-            if not record.is_shared:  # it was ended before the answer arrived
+            if not record.is_shared:  # the subscription was deleted before the answer arrived
                 call = Subscribe(subscription, record.filter, name=record.name)
                 attachment = ExclusiveAttachment(call, self._connection, self._letters)
                 self._attachments[subscription] = attachment
@@ -190,7 +190,7 @@ class DurableClient:
         self._letters.unadvertise(attachment.call)
 
     def _join_again(self, member: Membership) -> None:
-        """Join again, because the coordinator is unreachable, or the session is new."""
+        """Attach to a shared subscription again, because its coordinator is unreachable or the session is new."""
         if member.state is AttachmentState.LEAVING:
             self._lose(member.call.subscription, "")
         else:
@@ -211,12 +211,12 @@ class DurableClient:
             self._connection.emit(names.DurablesListed(message.request, found, message.newest))
 
     def dealt(self, message: messages.DealtNote) -> None:
-        """Process a note of the coordinator of a shared subscription, in its place among the deliveries."""
+        """Process a note from the coordinator of a shared subscription, in its order among the deliveries."""
         member = self._attachments.get(message.subscription)
         if isinstance(member, Membership) and member.take(message.deal):
             self._join_again(member)
 
-    # ---- timers, and acknowledgements ---------------------------------------------------------------------
+    # ---- timers and acknowledgements ----------------------------------------------------------------------
 
     def timer_fired(self, key: str) -> None:
         self._timers.discard(key)
@@ -238,14 +238,14 @@ class DurableClient:
             self._connection.emit(SetTimer(key, delay_us))
 
     def _set_again(self) -> None:
-        """Schedule the next redelivery after a negative acknowledgement."""
+        """Set the timer for the next redelivery after a negative acknowledgement."""
         exclusive = [each for each in self._attachments.values() if isinstance(each, ExclusiveAttachment)]
         due = min((each.next_again for each in exclusive if each.next_again is not None), default=None)
         if due is not None:
             self._connection.emit(SetTimer(AGAIN, max(0, due - self._connection.now)))
 
     def after_step(self) -> None:
-        """Schedule due acknowledgements, including those of events whose dead letters are confirmed."""
+        """Schedule the sending of acknowledgements, including those of events whose dead letters were confirmed."""
         for subscription, count in self._letters.take_confirmed():
             if subscription in self._attachments:
                 self._attachments[subscription].letter_confirmed(count)

@@ -1,4 +1,4 @@
-"""Messages between clients and brokers about durable subscriptions; each contains the client's session."""
+"""Messages between clients and brokers about durable subscriptions. Each one contains the client's session."""
 
 from typing import TypeAlias
 
@@ -29,13 +29,14 @@ class ClientAttach(_OfSession, frozen=True):
     redeliver_us: int = 0
     max_deliveries: int = 0
     line: str = ""
-    """Identifies this attachment of the client. With a shared subscription, each retry has a new identifier."""
+    """Identifies the attachment. For a shared subscription, each retry has a new identifier."""
     was_attached: bool = False
-    """Shared: whether the client was attached before, so that a missing subscription is not created again."""
+    """For a shared subscription: whether the client was attached before. Then the subscription is not created again if
+    it is missing."""
 
 
 class ClientAck(_OfSession, frozen=True):
-    """All acknowledgements of the client, for subscriptions that are not shared."""
+    """All acknowledgements of the client for one exclusive subscription."""
 
     subscription: str
     name: str
@@ -46,7 +47,7 @@ class ClientAck(_OfSession, frozen=True):
 
 
 class ClientMove(_OfSession, frozen=True):
-    """Moves the durable subscription to another position; below 0, deletes it."""
+    """Moves the durable subscription to another position, or deletes it if the position is negative."""
 
     request: str
     name: str
@@ -60,7 +61,7 @@ class ClientList(_OfSession, frozen=True):
 
 
 class ClientGroupReport(_OfSession, frozen=True):
-    """A member's report, for its coordinator."""
+    """A report from a member of a shared subscription to its coordinator."""
 
     subscription: str
     name: str
@@ -74,11 +75,11 @@ DURABLE_CALLS = (ClientAttach, ClientAck, ClientMove, ClientList, ClientGroupRep
 
 
 class DurableReply(_OfSession, frozen=True):
-    """Base of answers to these calls, outside the order of deliveries."""
+    """Base of answers to these calls. They are not ordered with deliveries."""
 
 
 class DurableAttached(DurableReply, frozen=True):
-    """Says that the client is attached; to the record's owner, if it is shared."""
+    """Reports that the client is attached. For a shared subscription, the record names the coordinator's broker."""
 
     subscription: str
     line: str
@@ -86,40 +87,40 @@ class DurableAttached(DurableReply, frozen=True):
 
 
 class DurableLost(DurableReply, frozen=True):
-    """Says that the client is not attached, or no longer."""
+    """Reports that the client is not, or no longer, attached."""
 
     subscription: str
     reason: str
 
 
 class AckResult(DurableReply, frozen=True):
-    """Says that the acknowledgement with this serial is stored."""
+    """Reports that the acknowledgement with this serial is stored."""
 
     subscription: str
     serial: int
 
 
 class DurableListed(DurableReply, frozen=True):
-    """Some of the durable subscriptions."""
+    """One page of the list of durable subscriptions."""
 
     request: int
     records: list[DurableRecord]
     newest: int
-    """The clock of the answering broker: an upper bound of all timestamps it has seen."""
+    """The clock of the broker that answers: no event with a larger timestamp has been seen there."""
     is_last: bool
     published: int
-    """An upper bound of the timestamps of published events."""
+    """No event with a larger timestamp has been published."""
 
 
 class DurableMoved(DurableReply, frozen=True):
-    """Says that it was moved or deleted; or the reason why not."""
+    """Reports that the subscription was moved or deleted; or why not."""
 
     request: str
     reason: str
 
 
 class DealtNote(_OfSession, frozen=True):
-    """A note of the coordinator, in its place among the client's deliveries."""
+    """A note from the coordinator, in its order among the client's deliveries."""
 
     number: int
     subscription: str

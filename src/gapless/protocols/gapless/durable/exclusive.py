@@ -1,8 +1,8 @@
-"""A durable subscription with one attached client, which reads it like an ordinary subscription.
+"""A durable subscription that is not shared. The attached client reads it like an ordinary subscription.
 
-Each acknowledgement sent contains all that are not stored yet, and replaces the ones before. It also contains how often
-negatively acknowledged events were delivered (`tries`), so that the next client continues to count. One is in flight at
-a time.
+Each acknowledgement contains everything that is acknowledged but not stored, and so replaces earlier ones. It also
+contains the number of deliveries of negatively acknowledged events (`tries`), so that the next client continues to
+count. Only one is in flight at a time.
 """
 
 from gapless.events import Event
@@ -15,14 +15,14 @@ from gapless.protocols.gapless.durable.progress import ProgressTracker
 __all__ = ["ExclusiveAttachment"]
 
 MANUAL_MAX = 100_000
-"""How many deliveries can wait to be acknowledged by the application."""
+"""The maximum number of deliveries that wait for an acknowledgement of the application."""
 
 
 class ExclusiveAttachment(Attachment):
     """An attachment to a durable subscription that is not shared."""
 
     progress: ProgressTracker
-    """Since it is attached."""
+    """The acknowledgements since the client was attached."""
     _serial = 0
     _in_flight = 0
     """The serial of the acknowledgement in flight; 0 if there is none."""
@@ -42,9 +42,9 @@ class ExclusiveAttachment(Attachment):
         self.generation, self._serial, self._max_deliveries = record.generation, record.serial, record.max_deliveries
         self.progress = ProgressTracker(record)
         self._tries = {Item(each.publisher, each.seq): each for each in record.progress.outstanding}
-        """Unacknowledged events with a `nack`."""
+        """Negatively acknowledged events, with the number of their deliveries."""
         self._again: list[tuple[int, Held]] = []
-        """Events with a `nack`: when each is redelivered."""
+        """Negatively acknowledged events to be redelivered, each with the time at which it is due."""
         known = record.progress
         self._connection.emit(
             Attached(
@@ -61,7 +61,7 @@ class ExclusiveAttachment(Attachment):
     # ---- deliveries ----------------------------------------------------------------------------------------
 
     def take(self, event: Event) -> None:
-        """Deliver an event, unless it was acknowledged before."""
+        """Deliver an event, unless it was acknowledged earlier."""
         key = Item(event.publisher, event.seq)
         if self.progress.came(key, event.stamp):
             known = self._tries.get(key)
@@ -70,7 +70,7 @@ class ExclusiveAttachment(Attachment):
             self.progress.delivered = max(self.progress.delivered, event.stamp)
 
     def skip(self, publisher: str, last: int, timestamp: int) -> None:
-        """Count lost events as acknowledged, because they never arrive."""
+        """Count lost events as acknowledged, because they will never arrive."""
         self.progress.lost(publisher, last, timestamp)
         self.is_changed = True
 
@@ -81,7 +81,7 @@ class ExclusiveAttachment(Attachment):
         self.is_changed |= self.progress.has_advanced
 
     def extend(self, counts: list[int]) -> None:
-        """Do nothing: no time limit applies to the acknowledgements of a single client."""
+        """Do nothing: acknowledgements of an exclusive subscription have no time limit."""
 
     def returned(self, held: Held, delay_us: int) -> None:
         event = held.event
@@ -93,7 +93,7 @@ class ExclusiveAttachment(Attachment):
 
     @property
     def next_again(self) -> int | None:
-        """Return when the next redelivery after a `nack` is due."""
+        """Return the time of the next redelivery after a `nack`; None if none is scheduled."""
         return min((due for due, _ in self._again), default=None) if self.generation else None
 
     def deliver_again(self) -> None:
@@ -106,7 +106,8 @@ class ExclusiveAttachment(Attachment):
                 self.deliver(held.event, held.deliveries + 1, is_again=True)
 
     def objection(self) -> str:
-        """Return why the attachment ends if the application acknowledges too little; empty if it does not."""
+        """Return the reason to end the attachment if too many deliveries are unacknowledged; otherwise an
+        empty string."""
         if self.call.ack == "auto" or len(self.open) <= MANUAL_MAX:
             return ""
         return (
@@ -142,7 +143,7 @@ class ExclusiveAttachment(Attachment):
         )  # fmt: skip
 
     def stored(self, serial: int) -> bool:
-        """Process the answer to an acknowledgement. Return whether the client has left."""
+        """Process the confirmation that an acknowledgement is stored. Return whether the client has left."""
         if serial != self._in_flight:
             return False
         self._in_flight = 0

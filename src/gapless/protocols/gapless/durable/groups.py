@@ -1,16 +1,16 @@
-"""The coordinator of a shared subscription: reads for all members, and delivers each event to one of them.
+"""The coordinator of a shared subscription, which reads it and assigns each event to one member.
 
 The coordinator is the broker that owns the record. It reads like a subscription of a client, from the acknowledged
 position on. **An event is delivered to a member only after the register contains the assignment** (`outstanding`), and
-an acknowledgement counts for a member only after the register contains it. So the next coordinator knows exactly which
-events members may have, and how often each was delivered; unassigned events are delivered at once.
+an acknowledgement takes effect only after the register contains it. So the next coordinator knows exactly which events
+members may have, and how often each was delivered; it can assign all other events at once.
 
-A member that is silent for `SILENT_US` is removed, and its events go to others. So do events that it does not
-acknowledge in time, or returns with `nack`. A member ignores assignments that were made before a report which it sent
-longer ago than that: another member may have them by then. This makes silence safe without synchronised clocks. After a
-change of the coordinator, members attach again and report their events.
+A member that is silent for `SILENT_US` is removed, and its events are assigned to others. The same happens to events
+that it does not acknowledge in time, or returns with `nack`. Each assignment names the member's last report, and the
+member ignores it if that report is older than `SILENT_US`: another member may have the event by then. This is safe
+without synchronised clocks. After a change of the coordinator, members attach again and report their events.
 
-The states of events are in `ItemState`, with their transitions. A coordinator exists from `found_group` until its last
+`ItemState` describes the states of events and their transitions. A coordinator exists from `found_group` until its last
 write, or until another broker owns the record.
 """
 
@@ -49,7 +49,7 @@ __all__ = ["advance_groups", "end_group", "found_group", "written_group"]
 
 
 def found_group(s: BrokerState, record: DurableRecord) -> None:
-    """Start coordinating a shared subscription that this broker owns now: read from its position, and wait for the
+    """Start coordinating a shared subscription that this broker owns now: read from its position, and wait for its
     members."""
     end_group(s, record.name)
     name, now, known = Name(GROUP_CLIENT + record.name, str(record.generation)), s.clock.now, record.progress
@@ -70,7 +70,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
 
 
 def end_group(s: BrokerState, name: str) -> None:
-    """Stop coordinating a subscription that this broker no longer owns. Members are notified when they report."""
+    """Stop coordinating a subscription that this broker no longer owns. Members are notified at their next report."""
     group = s.durable.groups.pop(name, None)
     if group is not None:
         remove_local(s, group.name)
@@ -81,7 +81,7 @@ def end_group(s: BrokerState, name: str) -> None:
 
 
 def advance_groups(s: BrokerState) -> bool:
-    """Read events, assign them, and write the changes, for groups in which something has changed."""
+    """Read and assign events, and write the changes to the register, for all groups that have changed."""
     due, s.durable.due_groups = s.durable.due_groups, {}
     is_busy = False
     for name in due:
@@ -113,7 +113,7 @@ def _read(s: BrokerState, group: Group) -> None:
 
 
 def _report_gaps(s: BrokerState, group: Group) -> None:
-    """Report losses to all members; if there are none, to the next ones."""
+    """Report losses to all current members, or to the next ones to join if there are none."""
     for member in group.members.values() if group.gaps or group.lost else ():
         if member.line and member.losses < group.losses:
             member.losses = group.losses
@@ -151,7 +151,7 @@ def _take_loss(group: Group, events: EventRun) -> None:
 
 
 def _take_reached(group: Group, message: Reached) -> None:
-    """Process numbers that were not read because no broker still holds their events."""
+    """Process the numbers that a read has skipped because no broker has their events any more."""
     if message.gap is not None:
         group.gaps.append(message.gap)
         group.losses += 1
@@ -161,7 +161,7 @@ def _take_reached(group: Group, message: Reached) -> None:
 
 
 def _lose(group: Group, publisher: str, first: int, last: int) -> None:
-    """Mark unreadable numbers as lost, unless they are acknowledged, or a member has them."""
+    """Mark unreadable events as lost, unless they are acknowledged or assigned to a member."""
     first = max(first, group.read.get(publisher, 0) + 1)
     taken = list(group.progress.earlier(publisher))
     for key, item in list(group.by_key.items()):
@@ -182,7 +182,7 @@ def _lose(group: Group, publisher: str, first: int, last: int) -> None:
 
 
 def _write(s: BrokerState, group: Group) -> bool:
-    """Write changes to the register, one write at a time."""
+    """Write the group's changes to the register, unless a write is in flight. Return whether a write was started."""
     is_idle = not group.members and s.clock.now - group.idle_since >= SILENT_US
     if group.phase is not GroupPhase.IDLE or not (group.is_changed or is_idle):
         return False
@@ -200,7 +200,7 @@ def _write(s: BrokerState, group: Group) -> bool:
 
 
 def written_group(s: BrokerState, command: WriteGroup, refusal: str) -> None:
-    """Finish the last write, or stop if another broker owns the record."""
+    """Process the result of the last write; stop coordinating if another broker owns the record."""
     group = s.durable.groups.get(command.name)
     if group is None or group.record.generation != command.generation:
         return

@@ -1,4 +1,4 @@
-"""Dead letters, for events that were delivered `max_deliveries` times and never acknowledged.
+"""Dead letters, for events that were delivered `max_deliveries` times without being acknowledged.
 
 The client that has the event publishes a dead letter, an ordinary event, and acknowledges the event when the letter is
 confirmed. So an event never disappears without a letter. If the client dies between the two, the event is delivered
@@ -21,15 +21,15 @@ from gapless.protocols.gapless.client_publications import ClientPublications
 __all__ = ["BURIED", "FAILED", "UNACKNOWLEDGED", "Letters", "is_last_delivery", "letter_filter", "letter_of"]
 
 BURIED = 1 << 62
-"""Numbers from here on count assignments that the client does not deliver, because they become dead letters."""
+"""Line numbers from here on mark assignments that the client does not deliver, because they become dead letters."""
 FAILED, UNACKNOWLEDGED = "nack", "not acknowledged"
 """The reasons for a dead letter."""
 ATTRIBUTE_BYTES = 16
-"""The size of an attribute besides its name and its text."""
+"""The assumed size of an attribute in bytes, without its name and its text."""
 
 
 def letter_filter(name: str) -> str:
-    """Return the advertisement of a client that may publish dead letters of this subscription."""
+    """Return the text of the filter that a client advertises in order to publish dead letters of a subscription."""
     return "{}subscription = '{}'".format(DEAD_LETTER, name.replace("'", "''"))
 
 
@@ -38,7 +38,7 @@ def is_letter_of(name: str, event: Event) -> bool:
 
 
 def letter_of(name: str, event: Event, deliveries: int, reason: str, size_max: int) -> Publish:
-    """Return the letter. If it is too large, it lacks the payload, and then the attributes, too."""
+    """Return the dead letter. If it is too large, omit the payload, and then the attributes, too."""
     facts: Attributes = {
         f"{DEAD_LETTER}subscription": name,
         f"{DEAD_LETTER}reason": reason,
@@ -61,7 +61,7 @@ def _size(call: Publish) -> int:
 
 
 def is_last_delivery(call: Subscribe, deliveries_max: int, event: Event, deliveries: int) -> bool:
-    """Return whether an event with this number of deliveries is not delivered again."""
+    """Return whether an event with this number of deliveries will not be redelivered."""
     return call.max_deliveries > 0 and 0 < deliveries_max <= deliveries and not is_letter_of(call.name, event)
 
 
@@ -69,7 +69,7 @@ def is_last_delivery(call: Subscribe, deliveries_max: int, event: Event, deliver
 class Letter:
     subscription: str
     count: int
-    """The number of the delivery to the client."""
+    """The number of the delivery, counted over all deliveries to the client."""
     event: Event
     deliveries: int
     reason: str
@@ -77,7 +77,7 @@ class Letter:
 
 
 class Letters:
-    """The letters of one client: they wait for room among its publications, then to be confirmed."""
+    """The dead letters of one client that wait for room among its publications, or for confirmation."""
 
     def __init__(self, connection: ClientConnection, publications: ClientPublications) -> None:
         self._connection = connection
@@ -87,7 +87,7 @@ class Letters:
         self._confirmed = 0
 
     def advertise(self, call: Subscribe) -> None:
-        """Advertise the letters of a subscription; if that is refused, so is the subscription."""
+        """Advertise the dead letters of a subscription. If that is rejected, so is the subscription."""
         if call.max_deliveries:
             self._publications.advertise(Advertise(f"{call.subscription}#0", letter_filter(call.name)))
 
@@ -96,7 +96,7 @@ class Letters:
             self._publications.unadvertise(Unadvertise(f"{call.subscription}#0"))
 
     def write(self, call: Subscribe, count: int, event: Event, deliveries: int, reason: str) -> None:
-        """Publish the letter of this delivery."""
+        """Publish the dead letter for a delivery."""
         letter = letter_of(call.name, event, deliveries, reason, call.letter_max)
         self._waiting.append(Letter(call.subscription, count, event, deliveries, reason, letter))
         self._send()
@@ -116,7 +116,7 @@ class Letters:
             )  # fmt: skip
 
     def take_confirmed(self) -> list[tuple[str, int]]:
-        """Return the deliveries whose letters were confirmed since the last call, and their subscriptions."""
+        """Return the subscription and number of each delivery whose dead letter was confirmed since the last call."""
         found = []
         while self._publications.confirmed > self._confirmed:
             self._confirmed = self._publications.confirmed

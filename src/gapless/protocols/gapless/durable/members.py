@@ -1,4 +1,4 @@
-"""The members of a shared subscription at its coordinator: their reports, and their assignments.
+"""The members of a shared subscription: processes their reports, and assigns events to them.
 
 A member of a line exists from its first report until it leaves or is removed.
 """
@@ -15,9 +15,10 @@ __all__ = ["WAITING_MAX", "assign", "assign_all", "part", "receive_dealt", "say_
 WINDOW = 32
 """The maximum number of unacknowledged events of one member."""
 STEP = 8
-"""A member with this many more unacknowledged events than another comes after it; otherwise they take turns."""
+"""If a member has at least this many more unacknowledged events than another, the other one comes first. Otherwise
+members take turns."""
 WAITING_MAX = 10_000
-"""How far a group reads beyond an unacknowledged event."""
+"""The maximum number of events that a group reads beyond an unacknowledged one."""
 HOLDS_MAX = 10_000
 
 
@@ -25,11 +26,11 @@ HOLDS_MAX = 10_000
 
 
 def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
-    """Process the report of a member, or of a client whose coordinator this broker is not."""
+    """Process a report of a member, or of a client that takes this broker for its coordinator by mistake."""
     group, report = s.durable.groups.get(message.name), message.report
     member = None
     is_current = group is not None and group.record.generation >= message.generation
-    if not is_current and message.name in s.durable.proposals:  # other brokers can know its result before this one
+    if not is_current and message.name in s.durable.proposals:  # other brokers can know the result before this one
         if report.holds is not None:
             s.durable.early.setdefault(message.name, {})[message.client] = peer, message
         return
@@ -65,7 +66,7 @@ def take_report(s: BrokerState, peer: str, message: GroupReport) -> None:
 
 
 def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) -> Member:
-    """Begin a member's line: it keeps its events; the rest of its assignments goes to others."""
+    """Begin a member's line. The member keeps the events it reports; its other assignments go to other members."""
     now = s.clock.now
     old = group.members.get(client)
     member = group.members[client] = Member(client, peer, report.line, now)
@@ -92,7 +93,7 @@ def _join(s: BrokerState, group: Group, peer: str, client: str, report: Report) 
 
 
 def _return(group: Group, member: Member, number: int, not_before: int) -> None:
-    """Return a member's assignment to the queue, for another member, or later for the same."""
+    """Return an assignment of the member to the queue. Until `not_before` it is not assigned again."""
     item = member.items.pop(number)
     item.state, item.deadline = ItemState.RETURNED, not_before
     if item.event is not None:
@@ -108,7 +109,7 @@ def _return_all(group: Group, member: Member, now: int) -> None:
 
 
 def part(s: BrokerState, group: Group, member: Member) -> None:
-    """Remove a member, and notify it."""
+    """Remove a member from the group, and notify it."""
     del group.members[member.client]
     say_to(s, member.broker, group.record.name, member.client, Deal(member.line, member.report, is_over=True))
     if not group.members:
@@ -117,7 +118,7 @@ def part(s: BrokerState, group: Group, member: Member) -> None:
 
 def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> None:
     if not broker:
-        return  # it has not attached again after a change of the coordinator
+        return  # the member has not attached again after a change of the coordinator
     if broker == s.name:
         receive_dealt(s, s.name, GroupDealt(name, client, deal))
     else:
@@ -125,7 +126,7 @@ def say_to(s: BrokerState, broker: str, name: str, client: str, deal: Deal) -> N
 
 
 def receive_dealt(s: BrokerState, peer: str, message: GroupDealt) -> None:
-    """Keep a coordinator's message for a member here until it can be forwarded (`relay`)."""
+    """Store a coordinator's message for a member that is attached here, until it can be forwarded (see `relay`)."""
     stamps = [item.event.stamp for item in message.deal.items]
     latest = max(stamps, default=0) if peer != s.name else 0
     s.durable.dealt.setdefault(message.client, deque()).append((latest, message))
@@ -136,7 +137,7 @@ def receive_dealt(s: BrokerState, peer: str, message: GroupDealt) -> None:
 
 
 def assign(group: Group, member: Member, item: GroupItem, now: int) -> None:
-    """Assign an event to a member, under the next number of its line."""
+    """Assign an event to a member, with the next number of its line."""
     member.last += 1
     item.state, item.client, item.number = ItemState.ASSIGNED, member.client, member.last
     item.deadline = now + group.record.redeliver_us
@@ -167,21 +168,21 @@ def assign_all(s: BrokerState, group: Group) -> None:
 
 
 def _next_member(group: Group, item: GroupItem | None) -> Member | None:
-    """Return the next member for an event: not the one that had it, if there is another."""
+    """Return the next member for an event: if possible not the one that had it before."""
     free = [each for each in group.members.values() if each.line and not each.is_leaving and len(each.items) < WINDOW]
     others = [each for each in free if item is None or each.client != item.client]
     return min(others or free, key=lambda each: (len(each.items) // STEP, each.turn), default=None)
 
 
 def tick_groups(s: BrokerState) -> None:
-    """Take back overdue events, and those of removed members; end groups without members."""
+    """Revoke overdue assignments and those of silent members; end groups without members."""
     now = s.clock.now
     for name, group in s.durable.groups.items():
         if group.returned or not group.members:
             s.durable.due_groups[name] = None
         for member in list(group.members.values()):
             if s.is_frozen:
-                member.reported_at = now  # this broker was paused itself
+                member.reported_at = now  # this broker itself was paused
             elif now - member.reported_at > SILENT_US:
                 _return_all(group, member, now)
                 del group.members[member.client]

@@ -1,8 +1,8 @@
-"""A client as a member of a shared subscription.
+"""A client that is a member of a shared subscription.
 
-Whenever the client attaches, it begins a new **line** with its coordinator, in which deliveries have numbers, and
-reports its events. It returns assignments made before a report which it sent `SILENT_US` ago (or the redelivery
-timeout, if that is less): by then the coordinator may have assigned them to another member.
+Each time the client attaches, it starts a new **line** with its coordinator, in which deliveries are numbered, and
+reports the events it has. It ignores assignments that refer to a report older than `SILENT_US` (or than the redelivery
+timeout, if that is shorter): by then the coordinator may have assigned them to another member.
 """
 
 from gapless.names import JoinedGroup, Revoked
@@ -18,7 +18,7 @@ __all__ = ["SILENT_US", "Membership"]
 
 SILENT_US = 5_000_000
 GAPS_MAX = 100
-"""The number of gaps that are remembered."""
+"""The maximum number of gaps that are remembered."""
 
 
 class Membership(Attachment):
@@ -31,14 +31,14 @@ class Membership(Attachment):
         self._received = 0
         """The last number received in the line."""
         self._is_announced = False
-        """Whether the coordinator knows the client's events."""
+        """Whether the coordinator has received the list of the client's events."""
         self._returned: list[Returned] = []
         self._extended: list[int] = []
         self._buried = 0
         self._lost: Ranges = {}
-        """The losses that were reported to the application,"""
+        """The losses that were reported to the application."""
         self._gaps: list[tuple[int, int]] = []
-        """and the last gaps."""
+        """The last gaps that were reported to the application."""
         self._losses = 0
         """The number of losses reported in this line."""
 
@@ -57,7 +57,7 @@ class Membership(Attachment):
         )  # fmt: skip
 
     def attached(self, record: DurableRecord) -> None:
-        """Begin a line with the coordinator."""
+        """Start a line with the coordinator."""
         if not self.generation:
             self._connection.emit(JoinedGroup(self.call.subscription, record.name, record.progress.position))
             self._connection.emit(Activated(self.call.subscription))
@@ -80,7 +80,7 @@ class Membership(Attachment):
     # ---- deliveries ----------------------------------------------------------------------------------------
 
     def take(self, deal: Deal) -> bool:
-        """Process a message of the coordinator. Return whether the line is over."""
+        """Process a message from the coordinator. Return whether the line has ended."""
         if deal.line != self.line:
             return False
         self._report_losses(deal)
@@ -114,7 +114,7 @@ class Membership(Attachment):
             self.deliver(item.event, item.deliveries, is_again=item.is_again, number=item.number)
 
     def _report_losses(self, deal: Deal) -> None:
-        """Report gaps and lost numbers to the application that it does not know."""
+        """Report gaps and lost numbers to the application that were not reported before."""
         name, emit = self.call.subscription, self._connection.emit
         for gap in deal.gaps:
             if gap not in self._gaps:

@@ -18,7 +18,7 @@ __all__ = [
 
 
 class Version(NamedTuple):
-    """Identifies a write of a record: a proposer that keeps its ballot numbers its writes under it."""
+    """Identifies one write of a record. A proposer that keeps its ballot numbers its writes under that ballot."""
 
     ballot: Ballot
     serial: int
@@ -36,82 +36,85 @@ class Outstanding(NamedTuple):
     seq: int
     timestamp: int
     client: str
-    """The member that has it; empty if it waits to be delivered to another."""
+    """The member that has the event; empty if the event waits to be assigned to another member."""
     deliveries: int
-    """The number of its deliveries."""
+    """How many times the event was delivered."""
 
 
 class Progress(Message, frozen=True):
-    """Which events of a durable subscription are acknowledged, and which others were delivered."""
+    """Which events of a durable subscription are acknowledged, and which unacknowledged ones were delivered."""
 
     position: int
-    """Everything up to this timestamp is acknowledged."""
+    """The timestamp up to which everything is acknowledged."""
     got: Cuts = msgspec.field(default_factory=dict)
-    """Acknowledgements beyond the position: the last number of each publisher."""
+    """The last acknowledged number of each publisher beyond the position."""
     latest: int = 0
     """The largest timestamp of the events that `got` acknowledges."""
     delivered: int = 0
-    """An upper bound of the timestamps of delivered events, unless one client is attached exclusively now."""
+    """An upper bound of the timestamps of delivered events. Not kept up to date while a client is attached
+    exclusively."""
     done: Ranges = msgspec.field(default_factory=dict)
-    """Acknowledgements beyond `got`."""
+    """The numbers of further acknowledged events, beyond `got`."""
     outstanding: list[Outstanding] = msgspec.field(default_factory=list)
-    """Unacknowledged events that were delivered; if it is not shared, only those that its clients returned with
-    `nack`."""
+    """Delivered events that are not acknowledged. For an exclusive subscription, only those returned with `nack`."""
 
 
 class DurableRecord(Message, frozen=True):
-    """The state of a durable subscription: the value of its register."""
+    """The state of a durable subscription, which is the value of its register."""
 
     name: str
     filter: str
     progress: Progress
     generation: int
-    """Grows with each attach, move and deletion: an owner of an earlier generation has lost the subscription."""
+    """Grows when a client attaches, and when the subscription is moved or deleted. An owner with a smaller generation
+    has lost the subscription."""
     serial: int = 0
-    """The number of the owner's last acknowledgement: repeating it changes nothing."""
+    """The number of the owner's last acknowledgement. Repeating an acknowledgement changes nothing."""
     client: str = ""
-    """The client that is attached; empty if none is, and for shared ones."""
+    """The attached client. Empty if there is none, and for a shared subscription."""
     line: str = ""
-    """Identifies the attachment of that client: repeating the call changes nothing."""
+    """Identifies that client's attachment. Repeating the call to attach changes nothing."""
     owner: Incarnation | None = None
-    """The incarnation of the broker that serves the attached client; of a shared one, its coordinator."""
+    """The broker incarnation that serves the attached client, or coordinates the shared subscription."""
     is_over: bool = False
-    """Whether it was deleted. The record stays, so that generations grow."""
+    """Whether the subscription was deleted. The record is kept so that generations keep growing."""
     after: tuple[int, str, int] | None = None
-    """If it was moved to the position after an event: its timestamp, publisher and number."""
+    """The timestamp, publisher and number of the event after which the subscription continues, if it was
+    moved there."""
     user: str = ""
-    """The user whose client attached first, in a network with users."""
+    """The user of the client that attached first, in a network with users."""
     is_shared: bool = False
     redeliver_us: int = 0
-    """Shared: an event that is not acknowledged for so long is redelivered to another member."""
+    """For a shared subscription: how long a member has to acknowledge an event before it is redelivered to another
+    member."""
     max_deliveries: int = 0
     """The number of deliveries after which an event becomes a dead letter (see `letters`); 0 for never."""
 
     @property
     def begin(self) -> Position:
-        """Return the position where a subscription continues, apart from the numbers that it skips."""
+        """Return the position from which the subscription continues, not counting the numbers it skips."""
         position = Position.at(self.progress.position)
         return position if self.after is None else max(position, Position.after(*self.after))
 
 
 class StoredRecord(Message, frozen=True):
-    """The state of one name at one replica of the register, all of it durable."""
+    """The state of one record at one replica of the register. All of it is durable."""
 
     name: str
     promised: Ballot
-    """The largest promised ballot; the replica rejects smaller ones."""
+    """The largest promised ballot. The replica rejects smaller ones."""
     version: Version
     """The version of the record."""
     record: DurableRecord | None
     user: str = ""
-    """Before there is a record: the user for whose client the ballot was promised."""
+    """The user for whose client the ballot was promised, before there is a record."""
 
 
 # ---- the register --------------------------------------------------------------------------------------------
 
 
 class PrepareRecord(Message, frozen=True):
-    """Asks a replica to promise a ballot, and for its record. Without a ballot: only for its record."""
+    """Asks a replica to promise a ballot and to send its record. Without a ballot: only to send its record."""
 
     request: int
     name: str
@@ -128,38 +131,41 @@ class AcceptRecord(Message, frozen=True):
 
 
 class Vote(Message, frozen=True):
-    """The state of a replica after a prepare or an accept. It agreed if it has promised no other ballot."""
+    """A replica's state after a prepare or accept request. The replica has agreed if the promised ballot is the
+    requested one."""
 
     request: int
     version: Version
-    """The requested version; the serial is 0 after a prepare."""
+    """The requested version. Its serial is 0 for a prepare request."""
     held: StoredRecord
     refusal: str
-    """Why the replica refuses the name altogether; empty if it does not."""
+    """Why the replica rejects any record of this name; empty if it does not."""
     incarnations: list[int]
-    """The latest incarnations of the replicas that the voter knows: votes of earlier ones are void."""
+    """The latest incarnations of the replicas that the voter knows. Votes of earlier incarnations are void."""
 
 
 class ListRecords(Message, frozen=True):
-    """Asks a replica for its records, by name, after this one. Request 0: from a replica that recovers."""
+    """Asks a replica for its records, in order of names, after the given one. Request 0 comes from a recovering
+    replica."""
 
     request: int
     after: str
 
 
 class RecordPage(Message, frozen=True):
-    """Some of the records, by name; an empty page is the last."""
+    """A page of records in order of names. An empty page is the last one."""
 
     request: int
     after: str
     records: list[StoredRecord]
     incarnations: list[int]
     memory: int
-    """The basis of the answer (`membership_messages.Memory`)."""
+    """The sender's memory when it answered (see `membership_messages.Memory`)."""
 
 
 class OwnerLost(Message, frozen=True):
-    """To the broker of the last owner: the durable subscription has another owner, or was moved or deleted."""
+    """Tells the broker of the previous owner that the durable subscription has another owner, or was moved or
+    deleted."""
 
     name: str
     generation: int
@@ -171,7 +177,7 @@ class OwnerLost(Message, frozen=True):
 
 
 class Returned(NamedTuple):
-    """A negative acknowledgement of a delivery: redeliver it after a delay."""
+    """A negative acknowledgement of a delivery, which is to be redelivered after a delay."""
 
     number: int
     delay_us: int
@@ -181,17 +187,17 @@ class Report(Message, frozen=True):
     """A member's report to its coordinator. Deliveries are identified by their numbers in the line."""
 
     line: str
-    """An attachment of the member to a coordinator: it begins a new one whenever it attaches again."""
+    """Identifies the member's attachment to a coordinator. Each attachment begins a new line."""
     at: int
-    """When the member sent it, by its own clock."""
+    """The time of the report by the member's clock."""
     holds: list[Item] | None = None
-    """In the first report of a line: the member's deliveries, which get the numbers from 1 on."""
+    """In the first report of a line: the deliveries that the member has. They are numbered from 1 on in the line."""
     acked: list[int] = msgspec.field(default_factory=list)
     returned: list[Returned] = msgspec.field(default_factory=list)
     extended: list[int] = msgspec.field(default_factory=list)
-    """Deliveries whose time for an acknowledgement starts again."""
+    """Deliveries whose acknowledgement timeout is to be restarted."""
     losses: int = 0
-    """The number of the last losses received in this line."""
+    """The number of the last loss report that the member has received in this line."""
     is_leaving: bool = False
 
 
@@ -207,30 +213,32 @@ class DealItem(NamedTuple):
 
     number: int
     deliveries: int
-    """The number of its deliveries, including this one."""
+    """How many times the event was delivered, including this delivery."""
     is_again: bool
     event: Event
 
 
 class Deal(Message, frozen=True):
-    """The coordinator's message to a member."""
+    """A message from a coordinator to a member."""
 
     line: str
     since: int
-    """When the member sent the last report that the coordinator had received when it assigned the items."""
+    """The time of the member's last report (by the member's clock) that the coordinator had received when it assigned
+    the items."""
     items: list[DealItem] = msgspec.field(default_factory=list)
     acked: list[int] = msgspec.field(default_factory=list)
     """Deliveries whose acknowledgements are stored."""
     revoked: list[int] = msgspec.field(default_factory=list)
     """Deliveries that no longer belong to this member."""
     gaps: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Pairs of timestamps between which history is lost. From 0: the beginning of the retained history."""
+    """Pairs of timestamps between which history is lost. The first is 0 if the loss starts at the beginning of the
+    retained history."""
     lost: Ranges = msgspec.field(default_factory=dict)
-    """By publisher: numbers of events that no broker still holds."""
+    """The numbers of events that no broker has any more, by publisher."""
     losses: int = 0
-    """The number of additions to these; they are repeated until the member reports this number."""
+    """The number of the last loss report included here. It is repeated until the member reports this number."""
     is_over: bool = False
-    """Whether the line has ended. A member that is not leaving attaches again."""
+    """Whether the line has ended. Unless the member is leaving, it attaches again."""
 
 
 class GroupDealt(Message, frozen=True):

@@ -1,11 +1,11 @@
-"""Reads all records of the replicas, page by page: for a client's list, or for a replica that has lost its memory.
+"""Reads all records of the replicas page by page: for a client's list, or for a replica that has lost its memory.
 
-A restarted replica takes part in nothing before enough others have sent it all their records: f + 1 that have not
-restarted, or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk, its own
-included (`recovery` has the same rules for journals, and explains them). A vote names the incarnations that the voter
-knows, and votes of earlier ones are void. So any f + 1 others contain one that knows what a lost incarnation had
-promised or accepted in a valid vote: either it voted before the recovering one asked, and its answer includes that; or
-it voted later, and its vote made the lost one's void.
+A restarted replica neither votes nor proposes until enough others have sent it all their records. Enough are f + 1 that
+have not restarted or have recovered since; or all that may still return; or, after `return_ms`, f + 1 with a disk,
+including itself (`recovery` has the same rules for journals and explains them). A vote names the incarnations that the
+voter knows, and votes of earlier ones are void. So any f + 1 others contain one that knows what a lost incarnation had
+promised or accepted in a valid vote. Either it voted before the recovering replica asked, and its answer includes the
+vote; or it voted later, and its vote made the lost incarnation's vote void.
 """
 
 from msgspec.structs import replace
@@ -26,7 +26,8 @@ RECORDS_AT_ONCE = 200
 
 
 def answer_list(s: BrokerState, message: ListRecords) -> RecordPage | None:
-    """Return some of the records. Before it has recovered, a replica sends them only to others that recover."""
+    """Return a page of records. A replica that has not recovered sends them only to other recovering replicas;
+    otherwise return None."""
     if not is_replica(s) or (message.request and not s.durable.has_recovered):
         return None
     memory = Memory.SETTLED if s.durable.has_recovered else s.memory
@@ -49,13 +50,13 @@ def _ask(s: BrokerState, number: int, read: PageRead, names: tuple[str, ...]) ->
 
 
 def take_page(s: BrokerState, peer: str, page: RecordPage) -> None:
-    """Process some of a replica's records."""
+    """Process a page of a replica's records."""
     number, d = page.request, s.durable
     read = d.lists.get(number) if number else None if d.has_recovered else d.recovery
     if read is None or page.after != read.after.get(peer, "") or peer in read.answered:
         return
     if not number and page.incarnations[replicas(s).index(s.name)] < s.number:
-        _ask(s, number, read, (peer,))  # it was sent before the peer knew this incarnation
+        _ask(s, number, read, (peer,))  # the page was sent before the peer knew this incarnation
         return
     for held in page.records:
         if number:
@@ -80,7 +81,7 @@ def tick(s: BrokerState) -> None:
     _end_recovery(s)
     if not d.has_recovered and is_replica(s):
         stale = d.recovery.answered.keys() - set(_counted(s, d.recovery))
-        for name in stale:  # they have lost their memory since
+        for name in stale:  # these replicas have lost their memory since
             del d.recovery.answered[name]
             d.recovery.after.pop(name, None)
         _ask(s, 0, d.recovery, replicas(s))
@@ -99,7 +100,7 @@ def _counted(s: BrokerState, read: PageRead) -> list[str]:
 
 
 def _end_recovery(s: BrokerState) -> None:
-    """Take part again if enough is known."""
+    """Complete the recovery if enough replicas have answered."""
     d, quorum = s.durable, s.topology.quorum
     if d.has_recovered or not is_replica(s):
         return
@@ -145,6 +146,6 @@ def _send_list(s: BrokerState, read: PageRead) -> None:
 
 
 def _shown(record: DurableRecord) -> DurableRecord:
-    """Return the record without the lists of acknowledgements."""
+    """Return the record without its lists of acknowledged events."""
     known = record.progress
     return replace(record, progress=Progress(known.position, latest=known.latest))

@@ -1,8 +1,8 @@
-"""Which events of a durable subscription are acknowledged, as its client or its coordinator keeps it.
+"""Which events of a durable subscription are acknowledged, as tracked by its client or its coordinator.
 
 Everything up to a **position** is acknowledged; beyond it, everything up to the last number of each publisher (`got`);
-beyond those, single events (`done`). Events and positions are kept in the order of arrival. The first ones pass into
-the position and the last numbers as soon as they are acknowledged.
+beyond those, single events (`done`). Events and positions are kept in the order of arrival. The oldest ones are merged
+into the position and the last numbers as soon as they are acknowledged.
 """
 
 from collections import deque
@@ -14,18 +14,18 @@ from gapless.protocols.parts.ranges import Ranges, add_range
 __all__ = ["ProgressTracker"]
 
 POSITION_STEP_US = 5_000_000
-"""How far a position advances without acknowledgements before it is written."""
+"""How far a position advances without acknowledgements before it is written to the register."""
 
 
 class _Arrival(NamedTuple):
     key: Item | None
-    """None for a position."""
+    """The event, or None for a position."""
     timestamp: int
     is_lost: bool = False
 
 
 class ProgressTracker:
-    """The acknowledgements of one durable subscription since it was attached, or has a new coordinator."""
+    """Tracks the acknowledgements of one durable subscription since it was attached or got a new coordinator."""
 
     def __init__(self, record: DurableRecord) -> None:
         known = record.progress
@@ -33,28 +33,29 @@ class ProgressTracker:
         self.delivered = known.delivered
         """An upper bound of the timestamps of delivered events."""
         self._got = {publisher: (seq, known.latest) for publisher, seq in known.got.items()}
-        """By publisher: the last number that is acknowledged beyond the position, and its timestamp."""
+        """The last acknowledged number of each publisher beyond the position, and its timestamp."""
         self._earlier: Ranges = {publisher: list(ranges) for publisher, ranges in known.done.items()}
         self._order: deque[_Arrival] = deque()
         self._acknowledged: set[Item] = set()
-        """Acknowledged events that have not passed."""
+        """Acknowledged events that are not merged yet, because earlier ones are unacknowledged."""
 
     def __len__(self) -> int:
         return len(self._order)
 
     def earlier(self, publisher: str) -> list[tuple[int, int]]:
-        """Return the numbers of a publisher that were acknowledged before this tracker began, and may arrive again."""
+        """Return the ranges of a publisher's numbers that were acknowledged before this tracker began and may arrive
+        again."""
         return self._earlier.get(publisher, [])
 
     def came(self, key: Item, timestamp: int) -> bool:
-        """Record the arrival of an event. Return whether it is not acknowledged yet."""
+        """Record the arrival of an event. Return whether it is still unacknowledged."""
         self._order.append(_Arrival(key, timestamp))
         if any(first <= key.seq <= last for first, last in self.earlier(key.publisher)):
             self._acknowledged.add(key)
         return key not in self._acknowledged
 
     def lost(self, publisher: str, last: int, timestamp: int) -> None:
-        """Count numbers that never arrive as acknowledged."""
+        """Count numbers that will never arrive as acknowledged."""
         self._order.append(_Arrival(Item(publisher, last), timestamp, is_lost=True))
         self.advance()
 
@@ -64,11 +65,11 @@ class ProgressTracker:
         self._order.append(_Arrival(None, position))
 
     def acknowledge(self, key: Item) -> None:
-        """Acknowledge an event, which may not have arrived yet."""
+        """Record the acknowledgement of an event, which may not have arrived yet."""
         self._acknowledged.add(key)
 
     def advance(self) -> list[Item]:
-        """Let the first events pass if they are acknowledged. Return them."""
+        """Merge the oldest events into the position while they are acknowledged, and return them."""
         order, passed = self._order, []
         while order and (order[0].key is None or order[0].is_lost or order[0].key in self._acknowledged):
             key, timestamp, is_lost = order.popleft()
@@ -88,11 +89,11 @@ class ProgressTracker:
 
     @property
     def has_advanced(self) -> bool:
-        """Return whether the position is far ahead of the written one."""
+        """Return whether the position is at least `POSITION_STEP_US` ahead of the written one."""
         return self.position - self._written >= POSITION_STEP_US
 
     def write(self, outstanding: list[Outstanding]) -> Progress:
-        """Return the value to be written."""
+        """Return the progress to be written to the register."""
         self._written = self.position
         got = {publisher: seq for publisher, (seq, _) in self._got.items()}
         latest = max((timestamp for _, timestamp in self._got.values()), default=0)

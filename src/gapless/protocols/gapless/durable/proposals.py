@@ -1,6 +1,7 @@
-"""Proposes changes: one at a time for each record, by the ballots that `register` explains.
+"""Proposes changes of records, one at a time for each record, with the ballots that `register` explains.
 
-The phases are in `ProposalPhase`. A change that is done, or refused, goes to `finished`; `service` notifies its caller.
+`ProposalPhase` describes the phases. A change that has succeeded or was rejected is moved to `finished`, and `service`
+notifies its caller.
 """
 
 from hashlib import blake2b
@@ -22,11 +23,11 @@ ATTEMPTS_MAX = 6
 REPEAT_TICKS = 10
 """The number of ticks after which unanswered requests are repeated."""
 IDLE_MAX = 10_000
-"""The number of idle records whose ballots are remembered for reuse."""
+"""The number of records without pending changes whose ballots are remembered for reuse."""
 
 
 def propose(s: BrokerState, change: Change) -> None:
-    """Propose the change after those before it are done."""
+    """Queue the change behind earlier changes of the same record."""
     name = change.command.name
     proposal = s.durable.proposals.get(name)
     if proposal is None:
@@ -38,7 +39,7 @@ def propose(s: BrokerState, change: Change) -> None:
 
 
 def _begin(s: BrokerState, proposal: Proposal) -> None:
-    """Begin the first change of the queue, with the current ballot if that may still be valid."""
+    """Start the first change of the queue, with the current ballot if that may still be valid."""
     command = proposal.changes[0].command
     if isinstance(command, ClientAttach) and command.is_shared:
         proposal.phase, proposal.version = ProposalPhase.READING, NO_VERSION
@@ -97,7 +98,7 @@ def _finish(s: BrokerState, proposal: Proposal) -> None:
 
 
 def _ask(s: BrokerState, proposal: Proposal) -> None:
-    """Send all replicas the request of the phase."""
+    """Send the request of the current phase to all replicas."""
     proposal.request, s.durable.next_request = s.durable.next_request, s.durable.next_request + 1
     proposal.votes, proposal.waits = {}, REPEAT_TICKS
     _send(s, proposal)
@@ -147,7 +148,7 @@ def receive_vote(s: BrokerState, voter: str, vote: Vote) -> None:
 
 
 def _wait(s: BrokerState, proposal: Proposal) -> None:
-    """Wait for another proposer that is ahead, for a time that differs between brokers."""
+    """Pause before the next attempt because another proposer is ahead. The pause differs between brokers."""
     proposal.phase, proposal.is_leader = ProposalPhase.WAITING, False
     proposal.attempts = min(proposal.attempts + 1, ATTEMPTS_MAX)
     dice = blake2b(f"{s.name}/{proposal.name}/{s.durable.round}".encode(), digest_size=4).digest()
@@ -175,7 +176,8 @@ def _go_on(s: BrokerState, proposal: Proposal) -> None:
 
 
 def _is_known(s: BrokerState, proposal: Proposal, record: DurableRecord | None, is_agreed: bool) -> bool:
-    """Return whether the change changes nothing of an agreed record (READING). Then it is done."""
+    """Return whether the change would leave an agreed record unchanged (in phase READING), so that it has succeeded
+    already."""
     change = proposal.changes[0]
     if record is None or not is_agreed:
         return False
@@ -191,7 +193,7 @@ def _is_known(s: BrokerState, proposal: Proposal, record: DurableRecord | None, 
 
 
 def tick(s: BrokerState) -> None:
-    """Restart changes that waited for others, and repeat unanswered requests."""
+    """Restart changes whose pause is over, and repeat unanswered requests."""
     for proposal in list(s.durable.proposals.values()):
         proposal.waits -= 1
         if proposal.waits > 0:

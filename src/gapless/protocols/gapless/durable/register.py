@@ -1,14 +1,14 @@
-"""A replica of the register: one record for each durable subscription, changed by majorities.
+"""A replica of the register, which stores one record for each durable subscription and changes it by majority.
 
-The replicas are the electorate of the first broker: 2f + 1, of which at most f fail. A change (`proposals`) prepares a
-ballot at f + 1 of them, takes the record with the largest version that they have, and has the changed record accepted
-by f + 1. Any two majorities share a replica, so changes are sequential, whichever broker makes them. A proposer that
-keeps its ballot makes the next change at once, under the next serial: no other broker has written since, or a
-replica of the majority refuses it.
+The replicas are the electorate of the first broker: 2f + 1, of which at most f fail. A proposer (`proposals`) prepares
+a ballot at f + 1 replicas, takes the record with the largest version that they have, and has the changed record
+accepted by f + 1. Any two majorities share a replica, so changes are sequential, whichever broker proposes them. A
+proposer that keeps its ballot makes the next change at once, under the next serial: if another broker had written in
+between, a replica of the majority would reject it.
 
-A restarted replica takes part in nothing before it has recovered (`pages`).
+A restarted replica neither votes nor proposes until it has recovered (`pages`).
 
-`store` is the only place that changes a replica's records.
+`store` is the only function that changes a replica's records.
 """
 
 from collections import Counter
@@ -39,7 +39,8 @@ def is_replica(s: BrokerState) -> bool:
 
 
 def majority(s: BrokerState) -> int:
-    """Return the size of a majority: more than half, or all that may still return."""
+    """Return the size of a majority: more than half of the replicas, or all that may still return if those
+    are fewer."""
     return max(1, s.needed(replicas(s), s.topology.quorum))
 
 
@@ -49,14 +50,14 @@ def incarnations_of(s: BrokerState) -> list[int]:
 
 
 def counted(s: BrokerState, said: dict[str, list[int]]) -> list[str]:
-    """Return the replicas with valid votes, among those that reported the incarnations they know: not those that are
-    excluded."""
+    """Return the replicas whose votes are valid. `said` has the incarnations that each voter knew; a vote of an
+    excluded incarnation is void."""
     names = replicas(s)
     latest = [max(numbers) for numbers in zip(incarnations_of(s), *said.values(), strict=True)]
     return [name for name in said if said[name][names.index(name)] == latest[names.index(name)]]
 
 
-# ---- votes ---------------------------------------------------------------------------------------------------
+# ---- voting --------------------------------------------------------------------------------------------------
 
 
 def _held(s: BrokerState, name: str) -> StoredRecord:
@@ -64,7 +65,7 @@ def _held(s: BrokerState, name: str) -> StoredRecord:
 
 
 def receive_prepare(s: BrokerState, message: PrepareRecord) -> Vote | None:
-    """Promise to take part in no smaller ballot, and send the record."""
+    """Promise to reject smaller ballots, and return the record. Return None during recovery."""
     if not s.durable.has_recovered or not is_replica(s):
         return None
     held, refusal = _held(s, message.name), ""
@@ -78,7 +79,7 @@ def receive_prepare(s: BrokerState, message: PrepareRecord) -> Vote | None:
 
 
 def receive_accept(s: BrokerState, message: AcceptRecord) -> Vote | None:
-    """Store the record, unless a larger ballot was promised."""
+    """Store the record, unless a larger ballot was promised. Return None during recovery."""
     if not s.durable.has_recovered or not is_replica(s):
         return None
     held = _held(s, message.record.name)
@@ -89,7 +90,7 @@ def receive_accept(s: BrokerState, message: AcceptRecord) -> Vote | None:
 
 
 def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
-    """Return why there cannot be one more durable subscription, if this would be a new one."""
+    """Return why one more durable subscription would exceed a limit; empty if there is room, or it is not new."""
     if held.name in s.durable.records and not _is_over(held):
         return ""
     users = [_user_of(each) for each in s.durable.records.values() if not _is_over(each)]
@@ -104,7 +105,7 @@ def _no_room(s: BrokerState, held: StoredRecord, user: str) -> str:
     return ""
 
 
-# ---- what is held --------------------------------------------------------------------------------------------
+# ---- stored records ------------------------------------------------------------------------------------------
 
 
 def store(s: BrokerState, held: StoredRecord) -> None:
@@ -128,7 +129,7 @@ def _user_of(held: StoredRecord) -> str:
 
 
 def _forget_ended(s: BrokerState) -> None:
-    """Forget a deleted record of the user with the most, but not one to which a client is attaching."""
+    """Forget the oldest deleted record of the user with the most, but none to which a client is attaching."""
     d = s.durable
     (most, _), *_ = Counter(d.ended.values()).most_common(1)
     for name, user in d.ended.items():
@@ -139,7 +140,7 @@ def _forget_ended(s: BrokerState) -> None:
 
 
 def merge(s: BrokerState, other: StoredRecord) -> None:
-    """Store what another replica has promised or accepted, while this one recovers."""
+    """Merge the promises and accepted records of another replica, during recovery."""
     own = _held(s, other.name)
     newer = other if other.version > own.version else own
     merged = replace(newer, promised=max(own.promised, other.promised))

@@ -1,11 +1,11 @@
-"""The broker of a member forwards messages between the member and its coordinator.
+"""Forwards messages between the members attached to this broker and their coordinators.
 
-A member could publish an effect of an event that has not arrived through its broker, and the effect would reach others
-before its cause. So an event from another broker waits here until a final position includes its timestamp: then it has
-been sent on every link from here to all its destinations.
+A member could publish an effect of an event that has not passed through its own broker, and the effect could overtake
+its cause. So an event from another broker waits here until a final position includes its timestamp: by then the event
+has been sent on every link from here to all its destinations.
 
-Only messages of a client that attached in this session are accepted, because that needs a right; and a client can
-report only for itself.
+Only messages of a client that attached in this session are accepted, because attaching requires a permission; and a
+client can report only for itself.
 """
 
 from math import inf
@@ -27,7 +27,7 @@ def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -
     if known is None or not known.is_shared:
         return
     if known[:3] != (session.number, message.subscription, message.report.line):
-        return  # of an earlier line
+        return  # from an earlier line
     owner, report = known.owner, GroupReport(message.name, known.generation, session.client, message.report)
     if not s.is_live(owner.broker) or s.current(owner.broker).number != owner.number:
         del s.durable.attached[session.client, message.name]
@@ -39,7 +39,8 @@ def relay_report(s: BrokerState, session: Session, message: ClientGroupReport) -
 
 
 def deliver_dealt(s: BrokerState) -> bool:
-    """Forward the coordinators' messages that need not wait any longer, in their order for each client."""
+    """Forward the coordinators' messages that are no longer delayed, in order for each client. Return whether there
+    were any."""
     d, is_busy = s.durable, False
     d.dealt_at = inf
     for client, waiting in list(d.dealt.items()):

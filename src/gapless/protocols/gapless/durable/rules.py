@@ -1,10 +1,11 @@
-"""The changes of a record. Each takes the current record and returns the new one, or refuses.
+"""The changes of a record. Each one takes the current record and returns the new one, or raises `Refusal`.
 
 The **generation** grows whenever a client attaches, and when the subscription is moved or deleted. This fences the
-earlier owner: its writes under its own generation are refused. The record of a deleted subscription stays, so that
-generations grow.
+previous owner: its writes under its own generation are rejected. The record of a deleted subscription is kept, so that
+generations keep growing.
 
-A shared subscription belongs to the user whose client attached first, because members rely on others' acknowledgements.
+A shared subscription belongs to the user whose client attached first, because its members rely on each other's
+acknowledgements.
 """
 
 from dataclasses import dataclass
@@ -20,30 +21,30 @@ from gapless.protocols.gapless.identities import Incarnation
 __all__ = ["DELIVERED_AHEAD_US", "Asker", "Refusal", "apply"]
 
 DELIVERED_AHEAD_US = 10_000_000
-"""How far the clock of another broker, and so the timestamps it delivered, can be ahead of this one's."""
+"""How far another broker's clock, and so the timestamps it has delivered, can be ahead of this one's."""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, as good as any other
-    """The change is not possible; the text says why."""
+    """The change is not possible; the message says why."""
 
 
 @dataclass(frozen=True)
 class Asker:
-    """The broker that proposes a change, and its client."""
+    """The broker that proposes a change, and its client, if any."""
 
     owner: Incarnation
     client: str
     position: int
-    """The last final position that it knows: a new subscription begins there."""
+    """The last final position that the broker knows. A new subscription starts there."""
     newest: int
-    """An upper bound of all timestamps that it has seen."""
+    """An upper bound of all timestamps that the broker has seen."""
     owners: Owners
     live: frozenset[Incarnation] = frozenset()
-    """The owner in the record, if its incarnation is not excluded."""
+    """The record's owner, if its incarnation is not excluded; otherwise empty."""
 
 
 def apply(change: Change, record: DurableRecord | None, asker: Asker) -> DurableRecord:
-    """Return the record after the change. It is called again whenever the current record turns out to be another."""
+    """Return the record after the change. Called again if the current record turns out to be a different one."""
     match change.command:
         case ClientAttach() as command:
             return _attach(command, record, asker)
@@ -101,8 +102,8 @@ def _attach(command: ClientAttach, record: DurableRecord | None, asker: Asker) -
 
 
 def _delivered(record: DurableRecord, newest: int) -> int:
-    """Return an upper bound of the timestamps of delivered events. An exclusive client reports it only when
-    it leaves."""
+    """Return an upper bound of the timestamps of delivered events. An attached exclusive client reports it only when it
+    leaves."""
     known = record.progress
     if not record.client and not (record.is_shared and (known.outstanding or known.done)):
         return known.delivered

@@ -1,10 +1,10 @@
-"""Durable subscriptions of clients with sessions here: calls, and their results.
+"""Durable subscriptions of the clients attached to this broker: their calls, and the results.
 
-A client attaches by a change of the record. Then it resumes an ordinary subscription that continues after the
-acknowledged position by reading history (`local`), skips events that the record lists as acknowledged, and acknowledges
-by changes of the record under its generation. To move to another broker it needs nothing else: its acknowledgements
-come from there. Another client that attaches has a larger generation: the next acknowledgement of the first is refused,
-and its broker is notified at once if possible.
+A client attaches by changing the record. It then resumes an ordinary subscription that continues after the acknowledged
+position by reading history (`local`), skips events that the record lists as acknowledged, and acknowledges by changing
+the record under its generation. Moving to another broker needs nothing else: the client sends its acknowledgements
+through the new one. If another client attaches, it gets a larger generation. The next acknowledgement of the first
+client is then rejected, and its broker is notified at once if possible.
 """
 
 from typing import Any
@@ -23,7 +23,8 @@ from gapless.protocols.gapless.state import BrokerState
 __all__ = ["finish_changes", "lose_owner", "note_absence", "receive_call", "take_waiting"]
 
 PENDING_MAX = 1_000
-"""The maximum number of waiting calls of one client; further ones are ignored, and repeated with its next session."""
+"""The maximum number of unfinished calls of one client. Further calls are ignored; the client repeats them with its
+next session."""
 
 
 # ---- calls ---------------------------------------------------------------------------------------------------
@@ -51,14 +52,14 @@ def receive_call(s: BrokerState, client: str, message: Any) -> None:
 
 
 def take_waiting(s: BrokerState) -> None:
-    """Process the calls that waited for the first final position."""
+    """Process the calls that were waiting for the first final position."""
     waiting, s.durable.waiting = s.durable.waiting, []
     for client, message in waiting:
         receive_call(s, client, message)
 
 
 def note_absence(s: BrokerState, client: str) -> None:
-    """Record that no client is attached, after the client's session has expired."""
+    """Record that no client is attached, because the client's session has expired."""
     for (other, name), attached in list(s.durable.attached.items()):
         if other == client:
             del s.durable.attached[other, name]
@@ -66,11 +67,11 @@ def note_absence(s: BrokerState, client: str) -> None:
                 propose(s, Change(NoteAbsence(name, attached.generation, client), client))
 
 
-# ---- what becomes of them ------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------------------
 
 
 def finish_changes(s: BrokerState) -> bool:
-    """Notify the callers of changes that are done or refused."""
+    """Notify the callers of changes that have succeeded or were rejected."""
     finished = s.durable.finished
     is_busy = bool(finished)
     while finished:
@@ -145,7 +146,7 @@ def _note_attached(
 
 
 def _notify_lost(s: BrokerState, change: Change, what: str) -> None:
-    """Notify the broker of the last owner that it has lost the subscription."""
+    """Notify the broker of the previous owner that it has lost the subscription."""
     before, after = change.before, change.after
     if before is None or after is None or before.owner is None:
         return
@@ -158,7 +159,7 @@ def _notify_lost(s: BrokerState, change: Change, what: str) -> None:
 
 
 def lose_owner(s: BrokerState, _peer: str, message: OwnerLost) -> None:
-    """End the attachments to a durable subscription that has another owner, or none."""
+    """End attachments to a durable subscription that this broker no longer owns."""
     group = s.durable.groups.get(message.name)
     if group is not None and group.record.generation < message.generation:
         end_group(s, message.name)

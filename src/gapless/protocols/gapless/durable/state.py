@@ -37,8 +37,8 @@ __all__ = [
 NO_BALLOT = Ballot(0, "")
 NO_VERSION = Version(NO_BALLOT, 0)
 GROUP_CLIENT = "\tgroup/"
-"""The coordinator of a shared subscription reads as a client with this prefix and the subscription's name. The prefix
-contains an unprintable character, which names of real clients cannot."""
+"""The coordinator of a shared subscription reads under a client name with this prefix and the subscription's name. The
+tab character cannot occur in the name of a real client."""
 
 
 # ---- changes of records --------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class NoteAbsence:
 
 @dataclass(frozen=True)
 class WriteGroup:
-    """The coordinator's state of a shared subscription."""
+    """Writes the coordinator's state of a shared subscription."""
 
     name: str
     generation: int
@@ -68,32 +68,33 @@ Command: TypeAlias = ClientAttach | ClientAck | ClientMove | NoteAbsence | Write
 
 @dataclass(eq=False)
 class Change:
-    """A change that a client or a coordinator of this broker wants."""
+    """A change requested by a client or a coordinator of this broker."""
 
     command: Command
     client: str = ""
-    """The client of the call; empty for changes by this broker itself."""
+    """The client that made the call; empty for changes by the broker itself."""
     session: int = 0
     before: DurableRecord | None = None
     after: DurableRecord | None = None
     refusal: str = ""
 
     def refuse(self, refusal: str) -> None:
-        """Refuse the change. A lost earlier ballot may still have applied it to another version of the record."""
+        """Reject the change. If an answer to an earlier attempt was lost, that attempt may still have changed the
+        record."""
         self.before, self.after, self.refusal = None, None, refusal
 
 
 class ProposalPhase(Enum):
     """The phase of the first change of a queue.
 
-    - READING, only for attachments to shared subscriptions: a majority sends its records. If all of them are equal, and
-      the change changes nothing, it is done.
-    - PREPARING: a majority promises to take part in no smaller ballot, and sends its records.
-    - ACCEPTING: a majority stores the changed record; then the change is done.
-    - WAITING: prepare again after some ticks, because another ballot was larger.
+    - READING, only for attachments to shared subscriptions: a majority sends its records. If all are equal, and the
+      change would leave them unchanged, it has succeeded.
+    - PREPARING: a majority promises to reject smaller ballots, and sends its records.
+    - ACCEPTING: when a majority has stored the changed record, the change has succeeded.
+    - WAITING: another ballot was larger; prepare again after some ticks.
 
-    A change can be done, or refused, in every phase but WAITING. Then the next one begins, if there is one: with
-    ACCEPTING, if the ballot is still valid.
+    A change can succeed, or be rejected, in every phase except WAITING. The next change in the queue then begins, with
+    ACCEPTING if the ballot is still valid.
     """
 
     READING = "reading"
@@ -112,35 +113,35 @@ PROPOSALS: Transitions = {
 
 @dataclass(eq=False)
 class Proposal:
-    """The changes of one record that this broker proposes, one after the other."""
+    """The queue of changes of one record that this broker proposes."""
 
     name: str
     request: int = 0
-    """The current request; answers to others are ignored."""
+    """The number of the current request. Answers to other requests are ignored."""
     changes: deque[Change] = field(default_factory=deque)
     phase: ProposalPhase = ProposalPhase.WAITING
     version: Version = NO_VERSION
-    """The current ballot, and the version of the record that it writes."""
+    """The current ballot, and the version under which the record is written."""
     record: DurableRecord | None = None
-    """The record that it writes, or last wrote."""
+    """The record being written, or the one written last."""
     votes: dict[str, Vote] = field(default_factory=dict)
     waits: int = 0
-    """In WAITING: the remaining number of ticks."""
+    """In WAITING: the number of ticks left."""
     attempts: int = 0
     done: int = 0
-    """How many changes it has made."""
+    """The number of finished changes."""
     is_leader: bool = False
-    """Whether a majority accepted its last write, and no larger ballot was seen since."""
+    """Whether a majority accepted the last write and no larger ballot was seen since."""
 
 
 @dataclass(eq=False)
 class PageRead:
-    """All records of the replicas, read page by page: by a replica without memory, or for a client's list."""
+    """A read of all records, page by page, by a recovering replica or for a client's list."""
 
     after: dict[str, str] = field(default_factory=dict)
-    """By replica: the last name that it sent."""
+    """The last name that each replica has sent."""
     answered: dict[str, RecordPage] = field(default_factory=dict)
-    """By replica: its last, empty page."""
+    """The last, empty page of each replica that has sent all its records."""
     client: str = ""
     session: int = 0
     request: int = 0
@@ -154,12 +155,13 @@ class PageRead:
 class ItemState(Enum):
     """The state of an event at the coordinator.
 
-    - FRESH: it was never delivered.
-    - RETURNED: it was delivered and returned. It goes to a member before the fresh ones, after its delay.
-    - ASSIGNED: it has a member. It is sent when the register contains the assignment.
+    - FRESH: the event was never delivered.
+    - RETURNED: it was delivered and returned. After its delay it is assigned before any fresh event.
+    - ASSIGNED: it is assigned to a member, and is sent when the register contains the assignment.
     - DONE: it is acknowledged.
 
-    A member that had a RETURNED event can claim it. An event with a dead letter is DONE without another assignment.
+    A member that had a RETURNED event can claim it again. An event with a dead letter becomes DONE without another
+    assignment.
     """
 
     FRESH = "fresh"
@@ -178,67 +180,67 @@ ITEMS: Transitions = {
 
 @dataclass(eq=False)
 class GroupItem:
-    """An event at the coordinator."""
+    """An event of a shared subscription at its coordinator."""
 
     key: Item
     timestamp: int
     event: Event | None = None
-    """The event; None until it is read, after a change of the coordinator."""
+    """The event; None if a new coordinator has not read it yet."""
     is_lost: bool = False
-    """Whether it can no longer be read. The member that has it can still acknowledge it."""
+    """Whether the event can no longer be read. The member that has it can still acknowledge it."""
     state: ItemState = ItemState.FRESH
     client: str = ""
-    """The member that has it, or last had it."""
+    """The member that has the event, or had it last."""
     number: int = 0
-    """Its number in the line of that member."""
+    """The number of the event in that member's line."""
     count: int = 0
-    """The number of its deliveries."""
+    """How many times the event was delivered."""
     deadline: int = 0
-    """ASSIGNED: when its acknowledgement times out. RETURNED: when it can be redelivered."""
+    """For ASSIGNED: when the acknowledgement times out. For RETURNED: when the event can be redelivered."""
 
 
 class Assignment(NamedTuple):
-    """An event to be sent to a member when the register contains the assignment."""
+    """An event that is sent to a member as soon as the register contains the assignment."""
 
     number: int
     since: int
-    """When the member had sent its last report at that time."""
+    """The time of the member's last report at the moment of the assignment."""
 
 
 @dataclass(eq=False)
 class Member:
-    """A member of a shared subscription, as the coordinator knows it: from its first report of a line to its last, or
-    until it was silent for `SILENT_US`."""
+    """A member of a shared subscription at its coordinator. It exists from its first report of a line to its last, or
+    until it is silent for `SILENT_US`."""
 
     client: str
     broker: str
     line: str
     reported_at: int
     items: dict[int, GroupItem] = field(default_factory=dict)
-    """Its assignments, by number."""
+    """The member's assigned events, by number in its line."""
     last: int = 0
     """The largest number in the line."""
     turn: int = 0
-    """A counter of the coordinator at its last assignment."""
+    """The coordinator's assignment counter at this member's last assignment."""
     report: int = 0
-    """When it sent its last report, by its own clock."""
+    """The time of the member's last report, by the member's clock."""
     assigned: list[Assignment] = field(default_factory=list)
     acked: list[int] = field(default_factory=list)
-    """Its assignments and acknowledgements that no write contains yet,"""
+    """Acknowledgements and assignments that are not part of any write yet."""
     writing: tuple[list[Assignment], list[int]] = ([], [])
-    """and those in the write in flight."""
+    """Assignments and acknowledgements in the write that is in flight."""
     losses: int = 0
-    """All losses up to this number were sent to it, or were acknowledged by it."""
+    """The number of the last loss report that was sent to the member, or that the member had already received."""
     is_leaving: bool = False
 
     @property
     def has_left(self) -> bool:
-        """Return whether all that it has reported is written, and it reports no more."""
+        """Return whether everything the member has reported is written and it is leaving."""
         return self.is_leaving and not self.acked and not self.writing[1]
 
 
 class GroupPhase(Enum):
-    """Whether a write is in flight, and whether it is the last one."""
+    """Whether a write to the register is in flight, and whether it is the last one."""
 
     IDLE = "idle"
     WRITING = "writing"
@@ -257,17 +259,17 @@ class Group:
     """A shared subscription that this broker coordinates."""
 
     record: DurableRecord
-    """The record when this broker became its owner."""
+    """The record at the time when this broker became its owner."""
     name: Name
-    """The name of the subscription that reads for it."""
+    """The name of the local subscription that reads the events."""
     idle_since: int
-    """When it lost its last member; it ends some time after."""
+    """When the last member left. The group ends some time after that."""
     progress: ProgressTracker
     read: dict[str, int]
-    """By publisher: the last number that was read or skipped."""
+    """The last number of each publisher that was read or skipped."""
     phase: GroupPhase = GroupPhase.IDLE
     is_changed: bool = False
-    """Whether there are changes to write."""
+    """Whether there are changes to write to the register."""
     members: dict[str, Member] = field(default_factory=dict)
     """The members, by client."""
     turn: int = 0
@@ -276,13 +278,13 @@ class Group:
     fresh: deque[GroupItem] = field(default_factory=deque)
     returned: deque[GroupItem] = field(default_factory=deque)
     outstanding: dict[Item, GroupItem] = field(default_factory=dict)
-    """Delivered events that are not acknowledged."""
+    """The delivered events that are not acknowledged."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    """Lost ranges that no member knows."""
+    """Gaps that were not reported to any member, because the group had none."""
     lost: Ranges = field(default_factory=dict)
-    """The lost ranges, as numbers of publishers."""
+    """Lost numbers that were not reported to any member."""
     losses: int = 0
-    """How many times lost ranges were added."""
+    """The number of the last loss report."""
 
     def add_lost(self, publisher: str, first: int, last: int) -> None:
         """Record numbers that can no longer be read."""
@@ -290,21 +292,21 @@ class Group:
         self.losses += 1
 
     def mark_done(self, item: GroupItem) -> None:
-        """Mark the event as acknowledged."""
+        """Record the acknowledgement of the event."""
         item.state = ItemState.DONE
         self.outstanding.pop(item.key, None)
         self.progress.acknowledge(item.key)
         self.progress.delivered = max(self.progress.delivered, item.timestamp)
 
     def advance(self) -> None:
-        """Let acknowledged events pass if there is no unacknowledged one before them."""
+        """Remove the oldest events from the group while they are acknowledged."""
         for key in self.progress.advance():
             del self.by_key[key]
         self.is_changed |= self.progress.has_advanced
 
 
 class Attached(NamedTuple):
-    """A client that is attached here."""
+    """The attachment of a client of this broker."""
 
     session: int
     subscription: str
@@ -316,41 +318,42 @@ class Attached(NamedTuple):
 
 class DurableState:
     def __init__(self, *, is_first: bool) -> None:
-        # the replica
+        # state of the replica
         self.records: dict[str, StoredRecord] = {}
         self.has_recovered = is_first
         self.recovery = PageRead()
         self.ended: dict[str, str] = {}
-        """The names of deleted ones, oldest first, and their users."""
-        # the proposer
+        """The names of deleted subscriptions with their users, oldest first."""
+        # state of the proposer
         self.round = 0
         self.next_request = 1
         self.proposals: dict[str, Proposal] = {}
-        """Records with pending changes, by name."""
+        """The queues of pending changes, by record name."""
         self.leading: dict[str, Proposal] = {}
         """Records without pending changes whose ballot can be reused."""
         self.finished: deque[Change] = deque()
         self.lists: dict[int, PageRead] = {}
-        # attached clients
+        # state of attached clients
         self.waiting: list[tuple[str, ClientAttach]] = []
-        """Calls to attach that wait for the first final position, where new subscriptions begin."""
+        """Calls that wait for the first final position, because new subscriptions begin there."""
         self.pending: dict[str, int] = {}
-        """By client: unfinished changes."""
+        """The number of each client's unfinished changes."""
         self.attached: dict[tuple[str, str], Attached] = {}
-        """By client and name."""
+        """The attached clients, by client and subscription name."""
         self.dealt: dict[str, deque[tuple[int, GroupDealt]]] = {}
-        """By client: the coordinators' messages that wait until a final position includes this timestamp."""
+        """By client: the coordinators' messages that wait until a final position includes the given timestamp."""
         self.dealt_at: float = inf
-        """The smallest of the first timestamps."""
-        # coordinators
+        """The smallest timestamp that any of these messages waits for."""
+        # state of coordinators
         self.groups: dict[str, Group] = {}
         self.early: dict[str, dict[str, tuple[str, GroupReport]]] = {}
-        """By subscription and client: first reports with their brokers, while this one may become the coordinator."""
+        """By subscription and client: first reports and the brokers that sent them, kept in case this broker becomes
+        the coordinator."""
         self.due_groups: dict[str, None] = {}
-        """Those for which something has changed."""
+        """The groups that have changed since they last advanced, as an ordered set."""
 
     def take_register(self, old: "DurableState") -> None:
-        """Take over the replica of an incarnation that did not lose its memory."""
+        """Take over the replica's state from an incarnation that has kept its memory."""
         self.records, self.has_recovered, self.recovery = old.records, old.has_recovered, old.recovery
         self.ended, self.round = old.ended, old.round
 

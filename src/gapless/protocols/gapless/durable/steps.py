@@ -1,4 +1,4 @@
-"""Connects durable subscriptions with the steps of a broker: messages, ticks, and the work after a step."""
+"""Connects durable subscriptions to a broker's steps: its messages, its ticks, and the work at the end of each step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["DURABLE_AT_ONCE", "has_requests", "is_due", "settle", "tick"]
 
 
 def _answer(handler: Callable[[BrokerState, Any], Any]) -> Callable[[BrokerState, str, Any], None]:
-    """Return a handler that sends the peer the answer of this one, if there is one."""
+    """Return a handler that calls `handler` and sends its answer, if any, to the peer."""
 
     def answer(s: BrokerState, peer: str, message: Any) -> None:
         found = handler(s, message)
@@ -32,17 +32,17 @@ DURABLE_AT_ONCE: dict[type, Callable[[BrokerState, str, Any], None]] = {
     durable.GroupReport: members.take_report,
     durable.GroupDealt: members.receive_dealt,
 }
-"""Messages that are processed during a handover, too, because they change nothing that a handover contributes."""
+"""Messages that are processed even during a handover, because they change nothing that a contribution contains."""
 
 
 def is_due(s: BrokerState) -> bool:
-    """Return whether `settle` has anything to do."""
+    """Return whether `settle` has work to do."""
     d, final = s.durable, s.final.timestamp
     return bool(d.finished or d.due_groups or d.dealt_at <= final or (final and d.waiting))
 
 
 def settle(s: BrokerState) -> bool:
-    """Do the work after a step. Not called during a handover."""
+    """Do the work at the end of a step, except during a handover."""
     d = s.durable
     is_busy = bool(d.finished) and service.finish_changes(s)
     if d.waiting and s.final.timestamp:
@@ -56,7 +56,7 @@ def settle(s: BrokerState) -> bool:
 
 
 def has_requests(s: BrokerState) -> bool:
-    """Return whether `tick` has anything to do."""
+    """Return whether `tick` has work to do."""
     d = s.durable
     return bool(d.proposals or d.lists or d.groups or d.early or (not d.has_recovered and register.is_replica(s)))
 

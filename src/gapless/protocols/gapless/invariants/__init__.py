@@ -1,13 +1,7 @@
-"""The invariants of the protocol as assertions, checked after every step of a simulated run.
+"""The invariants of the protocol as assertions that are checked after every step of a simulated run.
 
-They observe brokers from outside and keep their own records, so that an error in a broker's own bookkeeping is found,
-too. `docs/protocols/gapless.md` explains each.
-
-| module | invariants |
-| --- | --- |
-| `journals` | I1 (journal), I2 (timestamps), I4 (final positions) |
-| `promises` | I1, for acceptors and their disks |
-| `tables` | I3 (logs), I5 (active subscriptions), I6 (representation) |
+They observe brokers from outside and keep their own records, so that an error in a broker's bookkeeping is found, too.
+`docs/protocols/gapless.md` explains each invariant.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +24,11 @@ from gapless.protocols.gapless.topology import Topology
 __all__ = ["GaplessInvariants"]
 
 EVENT_PATH = (Publication, Wave, Echo, Hold, Held, ReadPage, Page, ClientPublish, ClientGot, Resume, Ack)
-"""Messages after which a broker's tables, statuses and promises are the same as before. They are checked again after
-the next other message, such as `Final`."""
+"""Messages that do not change a broker's tables, statuses or promises. These are checked only after other messages,
+such as `Final`."""
 
 
 class GaplessInvariants:
-    """All invariants of one run."""
-
     def __init__(self, overlay: Overlay, f: int, _options: GaplessOptions) -> None:
         topology = Topology(overlay, f)
         self._promises = PromiseInvariants()
@@ -51,7 +43,7 @@ class GaplessInvariants:
     def after_step(
         self, name: str, node: Node, item: Input, effects: Sequence[Effect], live: Callable[[], Mapping[str, Node]]
     ) -> None:  # fmt: skip
-        """Check everything that this step may have changed."""
+        """Check everything that the step may have changed."""
         if not isinstance(node, GaplessBroker):
             self._journals.after_client(name, effects)
             return

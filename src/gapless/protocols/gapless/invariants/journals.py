@@ -1,13 +1,13 @@
-"""I1, I2 and I4: what may be sent, timestamps, and the contents of final positions.
+"""I1, I2 and I4: which entries may be sent, their timestamps, and the contents of final positions.
 
-An entry of a journal **counts** when its broker has released it, or when the agreed length of the sealed journal
+An entry of a journal is **valid** when its broker has released it, or when the agreed length of the sealed journal
 includes it. Then:
 
-- I1: an entry that does not count is not sent to another broker or a client. When it is released, f acceptors had it.
-  The agreed length includes everything that was released.
-- I2: its timestamp is larger than those of all events that its publisher had received or published before.
-- I4: when a position is final, all entries up to it that will ever count already count. No number of a publisher
-  counts twice.
+- I1: an entry that is not valid is not sent to another broker or a client. When an entry is released, f acceptors have
+  it. The agreed length includes everything that was released.
+- I2: an entry's timestamp is larger than those of all events that its publisher had received or published before.
+- I4: when a position is final, all entries up to it that will ever be valid are valid already. No publication number
+  is valid twice.
 """
 
 from bisect import bisect_left
@@ -37,44 +37,45 @@ class _Entry:
     first: int
     last: int
     is_late: bool
-    """Whether a position that was not before its timestamp was final when it was admitted."""
+    """Whether a final position at or after its timestamp existed when the entry was admitted."""
 
 
 @dataclass(eq=False)
 class _Journal:
-    """The entries that one incarnation has admitted, and their state."""
+    """The entries that one incarnation has admitted, and how far they are released, sealed and held."""
 
     incarnation: Incarnation
     entries: list[_Entry] = field(default_factory=list)
     released: int = 0
     sealed: int | None = None
-    """The agreed length, when any broker knows it."""
+    """The agreed length, once any broker knows it."""
     held: dict[str, int] = field(default_factory=dict)
-    """The largest length that each acceptor ever had."""
+    """The largest length that each acceptor has ever had."""
 
     @property
     def counting(self) -> int:
-        """Return how many entries count."""
+        """Return the number of valid entries."""
         return self.released if self.sealed is None else self.sealed
 
 
 class JournalInvariants:
-    """Watches journals and the messages that brokers send."""
+    """Checks journals and the messages that brokers send."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._journals: dict[Incarnation, _Journal] = {}
         self.sealed_below: dict[str, int] = {}
-        """By broker: the largest number that any broker knows below which all incarnations are sealed."""
+        """By broker: the largest number known to any broker, below which all incarnations are sealed."""
         self.largest_final = 0
         self._admitted: dict[tuple[str, int], list[tuple[_Journal, int]]] = {}
-        """By publisher and timestamp: the entry's journal and place."""
+        """The journal and place of each entry, by publisher and timestamp."""
         self._counted: dict[str, list[tuple[int, int, int]]] = {}
-        """By publisher, in order: first and last number, and timestamp, of entries that count."""
+        """By publisher, in order: the first number, last number and timestamp of each valid entry."""
         self._delivered: dict[str, int] = {}
-        """By client: the largest timestamp delivered to it."""
+        """The largest timestamp delivered to each client."""
         self._causes: dict[str, tuple[list[int], list[int]]] = {}
-        """By client: the numbers that it published, and the largest timestamp delivered to it before each."""
+        """By client: the numbers that it has published, and the largest timestamp delivered to it before each
+        of them."""
 
     def is_dead(self, s: BrokerState) -> bool:
         """Return whether any broker knows that this incarnation is excluded."""
@@ -83,7 +84,7 @@ class JournalInvariants:
     # ---- clients ------------------------------------------------------------------------------------------
 
     def after_client(self, client: str, effects: Sequence[Effect]) -> None:
-        """Record what was delivered to the client, and what it published after that."""
+        """Record the events delivered to the client, and the numbers that it published after them."""
         for effect in effects:
             match effect:
                 case Deliver():
@@ -106,8 +107,8 @@ class JournalInvariants:
     def after_step(
         self, s: BrokerState, effects: Sequence[Effect], promises: PromiseInvariants, message: Any
     ) -> None:  # fmt: skip
-        """Check the broker's journal, its knowledge of others' journals, and the messages it has sent. The message is
-        the one on the path of events that this step has processed, None for any other input."""
+        """Check the broker's journal, its copies of others' journals, and the messages it has sent. `message` is the
+        message that this step has processed if it is of an `EVENT_PATH` type, otherwise None."""
         own = self._journal(s.incarnation)
         self._note_admitted(s, own)
         if message is None:
@@ -164,7 +165,7 @@ class JournalInvariants:
             raise InvariantError("I1", f"{_text(own)} has released {s.released} entries, and its disk has {written}")
         if own.sealed is not None and s.released > own.sealed:
             raise InvariantError("I1", f"{_text(own)} releases {s.released} entries, and was sealed with {own.sealed}")
-        # A sealed entry counts once, also if a broker that does not know the seal yet releases it.
+        # An entry is counted once, even if a broker that does not know the seal yet releases a sealed entry.
         before, own.released = own.counting, s.released
         self._count(own, before, s.released)
 
@@ -190,7 +191,7 @@ class JournalInvariants:
         self._count(journal, journal.released, length)
 
     def _count(self, journal: _Journal, start: int, end: int) -> None:
-        """Record that these entries count from now on."""
+        """Record that these entries are valid."""
         for place in range(start, end):
             entry = journal.entries[place]
             if entry.is_late:
@@ -211,7 +212,7 @@ class JournalInvariants:
     def _check_leaving(self, s: BrokerState, events: EventRun) -> None:
         publisher, timestamp = events.publisher, events.stamp
         found = [*self._admitted.get((publisher, timestamp), ())]
-        if is_tombstone(publisher):  # perhaps of a deleted event
+        if is_tombstone(publisher):  # may stand for a deleted event
             found += self._admitted.get((publisher_of(publisher), timestamp), ())
         if not any(place < journal.counting for journal, place in found):
             raise InvariantError(
@@ -221,7 +222,7 @@ class JournalInvariants:
             raise InvariantError("I2", f"the clock of {_text(s)} is behind an event that it sends")
 
     def _check_final(self, position: int) -> None:
-        """Check that all entries up to a final position count already, or never will."""
+        """Check that each entry up to a final position either is valid already or never will be."""
         self.largest_final = position
         for journal in self._journals.values():
             for entry in journal.entries[journal.counting :]:

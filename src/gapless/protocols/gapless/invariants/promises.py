@@ -1,8 +1,8 @@
-"""I1 for acceptors: what they acknowledge is on their disks, and is in every promise that they make afterwards.
+"""I1 for acceptors: every acknowledged entry is on disk, and is part of every later promise.
 
-A broker counts an entry as replicated when an acceptor has sent `Held`. So `Held` must be true of the disk, and must
-not go beyond what the acceptor had when it promised to hold no more; and a promise must not report less, up to the
-sealed length.
+A broker counts an entry as replicated when an acceptor has sent `Held`. So `Held` must be true of the acceptor's disk,
+and must not exceed the length at which the acceptor promised to stop; and a promise must not report less than was
+acknowledged, up to the sealed length.
 """
 
 from collections.abc import Sequence
@@ -21,27 +21,27 @@ __all__ = ["PromiseInvariants"]
 
 @dataclass
 class _Disk:
-    """The contents of a broker's disk, by the batches written to it."""
+    """The contents of a broker's disk, derived from the batches written to it."""
 
     persisted: int = 0
     batches: list[tuple[int, dict[Incarnation, int]]] = field(default_factory=list)
-    """Batches in flight, with the lengths of the journals after each."""
+    """Batches in flight, each with the lengths of the journals after it."""
     lengths: dict[Incarnation, int] = field(default_factory=dict)
 
 
 @dataclass
 class _Vows:
-    """The promises and votes of one incarnation of an acceptor about the journals of one broker."""
+    """The promises and votes of an acceptor's incarnation about the journals of one broker."""
 
     below: int = 0
     lengths: dict[int, int] = field(default_factory=dict)
-    """The lengths of the journals below that, when it promised to hold no more of them."""
+    """The lengths of the sealed journals at the time of the promise to accept no more entries."""
     held: dict[int, int] = field(default_factory=dict)
-    """By incarnation: the largest length that it acknowledged."""
+    """The largest acknowledged length for each incarnation."""
 
 
 class PromiseInvariants:
-    """Watches acceptors and disks."""
+    """Checks acceptors and disks."""
 
     def __init__(self) -> None:
         self._disks: dict[str, _Disk] = {}
@@ -100,7 +100,7 @@ class PromiseInvariants:
         held_lengths = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
         sealed = dict(s.status(broker).lengths)
         for number, held in self._vows_of(s, broker).held.items():
-            length = min(held, sealed.get(number, held))  # entries beyond the sealed length never counted
+            length = min(held, sealed.get(number, held))  # entries beyond the sealed length were never valid
             if number < promise.below and held_lengths.get(number, 0) < length:
                 raise InvariantError(
                     "I1", f"{_text(s.incarnation)} promises with {held_lengths.get(number, 0)} entries of "
@@ -108,7 +108,7 @@ class PromiseInvariants:
                 )  # fmt: skip
 
     def note_promises(self, s: BrokerState) -> None:
-        """Check that no promise is taken back, and record new ones."""
+        """Check that no promise is withdrawn, and record new promises."""
         for broker, acceptor in s.acceptors.items():
             if not acceptor.promised_below or not acceptor.has_recovered:
                 continue

@@ -1,4 +1,4 @@
-"""I3, I5 and I6: logs, active subscriptions, and representation.
+"""I3, I5 and I6: logs, active subscriptions, and representation by covering subscriptions.
 
 - I3: a processed event is in the broker's log until a position after it is final at all joined brokers.
 - I5: when a subscription is active, every publisher that had a stable overlapping advertisement when the attempt began
@@ -29,15 +29,15 @@ Stable: TypeAlias = tuple[Incarnation, Name, Attempt]
 
 @dataclass(eq=False)
 class _Watched:
-    """The last seen state of one incarnation."""
+    """The last observed state of one incarnation."""
 
     log: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Timestamps of processed events."""
+    """The timestamps of processed events."""
     log_seen: object = None
-    """The broker's log itself, which is replaced when it is cut."""
+    """The broker's log object, which is replaced when the log is truncated."""
     stable: int = 0
     has_joined_at: int = 0
-    """The largest final position that any broker knew when it became part of the tree."""
+    """The largest final position that any broker knew when this broker joined the tree."""
     is_installed: bool = False
     begun: dict[tuple[Name, Attempt], list[Stable]] = field(default_factory=dict)
     active: set[tuple[Name, Attempt]] = field(default_factory=set)
@@ -45,13 +45,13 @@ class _Watched:
 
 
 class TableInvariants:
-    """Watches logs and routing tables."""
+    """Checks logs and routing tables."""
 
     def __init__(self, journals: JournalInvariants) -> None:
         self._journals = journals
         self._watched: dict[Incarnation, _Watched] = {}
         self._activated: set[tuple[Name, Attempt]] = set()
-        """Subscriptions that were active at their own broker."""
+        """Subscriptions that have been active at their own broker."""
 
     def after_step(self, s: BrokerState, states: States) -> None:
         """Check the broker's log."""
@@ -139,7 +139,7 @@ class TableInvariants:
         return has_changed
 
     def _stable(self, wanted: Filter, states: States) -> Iterator[Stable]:
-        """Return the overlapping stable advertisements of live clients' brokers."""
+        """Yield the stable advertisements of live brokers' clients that overlap with the subscription."""
         for state in self._members(states):
             for each in state.advertisements.values():
                 if each.origin is None and each.is_stable and overlap(each.filter, wanted):
@@ -179,7 +179,7 @@ class TableInvariants:
 
 
 def _hops_to(home: BrokerState, members: Mapping[str, BrokerState]) -> dict[str, str]:
-    """Return for each broker its next hop to this one, along links that both ends have installed."""
+    """Return the next hop of each broker towards `home`, along links that both ends have installed."""
     hops: dict[str, str] = {}
     reached = [home.name]
     for name in reached:
