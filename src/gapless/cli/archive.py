@@ -19,7 +19,7 @@ __all__ = ["archive_history"]
 CONNECT_S = 10.0
 TAKE = 4_096
 LISTED_BYTES = 512 * 1024 * 1024
-"""The archive's list of files is updated after this many bytes, even before the end is reached."""
+"""The number of archived bytes after which the archive's list of files is updated, even before the end is reached."""
 
 
 def archive_history(
@@ -61,7 +61,7 @@ async def archive_portion(
     place, count = contents.until, 0
     is_new = contents.until == EARLIEST
     lacks_after: Position | None = None
-    """The position after which events are missing before the next archived event."""
+    """The position after which events are missing, if some are missing before the next archived event."""
     while True:
         try:
             events = await reading.take(TAKE)
@@ -82,7 +82,7 @@ async def archive_portion(
         if not events:
             return _closed(writer, reading.position, count)
         if is_new and place == EARLIEST:
-            # The first archive begins where the brokers' history begins.
+            # The first archive starts at the beginning of the brokers' history.
             begin = Position.at(events[0].stamp - 1)
             writer.contents = Contents(contents.network, contents.filter, begin, begin)
         if writer.size >= LISTED_BYTES and events[0].position > place:

@@ -29,14 +29,15 @@ _ANOMALIES = pa.schema([
 
 
 def fits_here(trace: Path) -> bool:
-    """Return whether this process can check all runs of a trace on this machine."""
+    """Return whether this process can check all runs of the trace, which must be on this machine."""
     rows = count_rows(trace)
     acts = sum(count for table, count in rows.items() if table != "messages")
     return acts <= ROWS_MAX and rows["subscriptions"] * rows["events"] <= PAIRS_MAX
 
 
 def judge_here(trace: Path, out: Path | None) -> tuple[list[Row], list[Row]]:
-    """Return the verdict on each run, by name, and all anomalies. With `out`, also write both to that directory."""
+    """Return the verdict on each run by name, and all anomalies. If `out` is given, also write both to that
+    directory."""
     judged = sorted(check_all(read_trace(trace, without=("messages",))), key=lambda verdict: verdict.run)
     verdicts = [verdict_row(verdict) for verdict in judged]
     found = [row for verdict in judged for row in anomaly_rows(verdict)]

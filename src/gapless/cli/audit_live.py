@@ -35,7 +35,7 @@ ROWS_MAX = 20
 """Maximum number of subscriptions in the table. Those with anomalies come first, then those that lag most."""
 LOOK_S = 0.5
 TICKS = 3
-"""Number of consecutive empty batches after which the run counts as quiet."""
+"""The number of consecutive empty batches after which the run is considered finished."""
 
 
 def audit_live(
@@ -76,7 +76,7 @@ def _must_take_parts(place: Path) -> None:
 
 
 def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
-    """Show each batch as it arrives. Return whether the watch ended because nothing more was written."""
+    """Show each batch as it arrives. Return whether the watch ended because no more data was written."""
     last, idle = time.monotonic(), 0
     while not is_over():
         batch = audit.next(LOOK_S)
@@ -124,7 +124,7 @@ class _Lines:
         })  # fmt: skip
 
     def end_without(self, reason: str) -> None:
-        """Print the reason why nothing was read, as the last line."""
+        """Print why nothing was read, as the last line."""
         print_json_line({"verdict": {"status": "unknown", "reason": reason}})
 
     def end(self, verdict: Verdict, unjudged: int) -> None:
@@ -170,7 +170,7 @@ class View:
             self._live.update(self._table(batch, list(reports)), refresh=True)
 
     def end_without(self, reason: str) -> None:
-        """Print the reason why nothing was read."""
+        """Print why nothing was read."""
         self._console.print(Text.assemble(status_text("unknown"), "  ", reason))
 
     def end(self, verdict: Verdict, unjudged: int) -> None:

@@ -15,8 +15,8 @@ __all__ = ["serve"]
 
 
 def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, parent: int) -> int:
-    """Run the broker until a signal arrives; return the exit code. The path for traces is made absolute,
-    because clients run in other directories."""
+    """Run the broker until a signal arrives; return the exit code. The trace path is made absolute, because clients run
+    in other directories."""
     if level.lower() not in LEVELS:
         raise ConfigError(f"--level {level}: there is no such level; choose one of: {', '.join(LEVELS)}")
     config = load_network(file)
@@ -29,9 +29,8 @@ def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, paren
 
 
 def _endpoint() -> Callable[[Broker], Endpoint]:
-    """Return the constructor of the HTTP endpoint. Without the extra `http`, the endpoint serves only health, metrics
-    and status.
-    """
+    """Return the constructor of the HTTP endpoint. Without the `http` extra, the endpoint serves only health, metrics
+    and status."""
     if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httptools", "wsproto")):
         return HttpEndpoint
     from gapless.http.server import HttpServer

@@ -67,7 +67,7 @@ def _deleted(report: dict[str, Any] | None) -> int:
 
 
 async def _until_done(addresses: Mapping[str, str], access: Access) -> list[str]:
-    """Wait until these brokers have deleted all events. Return the brokers that have not after `WAIT_S`."""
+    """Wait until these brokers have deleted all events. Return the brokers that have not finished after `WAIT_S`."""
     busy = list(addresses)
     deadline = asyncio.get_running_loop().time() + WAIT_S
     while busy and asyncio.get_running_loop().time() < deadline:

@@ -1,4 +1,4 @@
-"""Groups of commands, and commands of other packages, such as `gapless lab` of `gapless_papers`.
+"""Click groups, and commands that other packages add, such as `gapless lab` of `gapless_papers`.
 
 A package offers a `click.Command` as an entry point of the group `gapless.commands`. It is loaded
 when its name is typed, or when all commands are listed.
@@ -27,7 +27,7 @@ class GroupWithExtensions(CommandGroup):
     """The commands of the product, and those of other packages."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Click prints an empty line when a command is interrupted, unless the command aborts."""
+        """Run a command. If it is interrupted, exit without the empty line that Click would print."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -44,7 +44,7 @@ class GroupWithExtensions(CommandGroup):
 
 @cache
 def _extensions() -> "EntryPoints":
-    from importlib.metadata import entry_points  # takes longer to load than most commands
+    from importlib.metadata import entry_points  # importing it takes longer than most commands
 
     return entry_points(group="gapless.commands")
 

@@ -117,7 +117,7 @@ def _right(cells: Sequence[str], width: int) -> str:
 
 
 def _short(value: float) -> str:
-    """Return a number in at most five characters: 7, 73.5, 1250, 12.3k, 4.56M."""
+    """Return a number in at most five characters, such as 7, 73.5, 1250, 12.3k or 4.56M."""
     if value < 1000:
         return f"{value:.0f}" if value >= 100 or value == round(value) else f"{value:.1f}"
     if value < 9_999.5:

@@ -79,7 +79,7 @@ def _history(found: Contents) -> Table:
 
 
 def _time(stamp: int) -> str:
-    """Return a timestamp as date and time; a value that no clock can have produced is shown as a number."""
+    """Return a timestamp as date and time, or as a number if no clock can have produced it."""
     try:
         return f"{datetime.fromtimestamp(stamp / 1e6, UTC):%Y-%m-%d %H:%M:%S}"
     except (OverflowError, ValueError, OSError):

@@ -1,11 +1,11 @@
 """`gapless demo`: runs a real network, kills a broker, and audits the events that every client received.
 
-Seven brokers run as processes, 25 ms apart (`demo_network`). The clients' traces are merged and
-checked on Spark. Three other brokers, with disks, are all killed at once (`demo_outage`). Then a
-simulated run with one repair of the protocol disabled proves that the checker detects errors. If it
-does not, the verdict of the demo is `unknown`.
+Seven brokers run as processes, with link delays of 25 ms (`demo_network`). The clients' traces are merged and checked
+on Spark. Next, three other brokers with disks are all killed at once (`demo_outage`). Then a simulated run with one
+rule of the protocol disabled proves that the checker detects errors. If it does not, the verdict of the demo is
+`unknown`.
 
-No processes are left behind, and no files unless --trace asked for them.
+The demo leaves no processes behind, and no files unless --trace asked for them.
 """
 
 import logging
@@ -41,10 +41,10 @@ from gapless.trace import Trace, merge_parts, write_trace
 __all__ = ["run_demo"]
 
 SLACK_HOPS = 2.0
-"""The number of hops by which a subscription may exceed its expected latency, because clients, processes and a busy
-machine take time."""
+"""The number of hops by which a measured latency may exceed the expected one, because clients, processes and a busy
+machine add delay."""
 HOPS = {"shipping": 8, "alert": 2, "board": 0}
-"""For each subscription shown, the number of hops there and back until its cut is complete."""
+"""The expected latency of each subscription shown, in hops there and back."""
 
 
 def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as_json: bool = False) -> int:
@@ -73,9 +73,9 @@ def run_demo(trace_directory: Path | None = None, svg: Path | None = None, *, as
 
 @contextmanager
 def _quiet_log() -> Iterator[None]:
-    """Suppress the logs of clients. On a busy machine, warnings about slow calls would interrupt the output.
+    """Suppress the logs of clients, because warnings about slow calls on a busy machine would interrupt the output.
 
-    Relevant problems are detected by the checker and reported at the end.
+    The checker still detects errors and reports them at the end.
     """
     logger, nowhere = logging.getLogger("gapless"), logging.NullHandler()
     logger.addHandler(nowhere)
@@ -89,7 +89,7 @@ def _quiet_log() -> Iterator[None]:
 def _termination() -> Iterator[None]:
     """Treat SIGTERM like an interrupt, so that the demo cleans up.
 
-    Scripts ignore SIGINT in background processes; this restores it.
+    Shells make background processes ignore SIGINT; this restores the default.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN

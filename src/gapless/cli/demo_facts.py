@@ -1,4 +1,4 @@
-"""Extracts the facts that the simulated demo shows from the trace of its run."""
+"""Extracts the facts shown by the simulated demo from the trace of its run."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,7 +24,7 @@ class DemoRun(msgspec.Struct, frozen=True):
 
 
 class Journey(msgspec.Struct, frozen=True):
-    """The experience of a client whose broker crashed: where it moved, and what it received."""
+    """The experience of a client whose broker crashed: where it moved, and which events it received."""
 
     client: str
     old_broker: str
@@ -38,7 +38,7 @@ class Journey(msgspec.Struct, frozen=True):
 
 
 def run_and_judge(scenario: Scenario, switched_off: Sequence[str] = ()) -> DemoRun:
-    """Run the scenario with some repairs of the protocol disabled, and check its trace."""
+    """Run the scenario with some rules of the protocol disabled, and check its trace."""
     if switched_off:
         options = {**scenario.protocol.options, "switched_off": list(switched_off)}
         protocol = msgspec.structs.replace(scenario.protocol, options=options)

@@ -40,15 +40,15 @@ ASKED = {
     "alert": "kind = 'order' AND eur > 100",
     "board": "kind = 'parcel'",
 }
-"""The subscriptions whose latency is shown, by client. The first is not covered, the second is covered by one at a
-neighbour, the third by one at the same broker."""
+"""The filters of the subscriptions whose latency is shown, by client. The first one is not covered, the second is
+covered at a neighbouring broker, and the third is covered at the same broker."""
 AGAIN = 5
-"""How often each of these subscriptions is made; the demo shows the median."""
+"""The number of times each of these subscriptions is made. The demo shows the median."""
 GUESTS = ("kind = 'order'", "kind IN ('invoice', 'parcel')", "eur < 100", "TRUE")
 ORDERS_A_SECOND = 30.0
 QUIET_S = 1.0
 PATIENCE_S = 60.0
-"""The timeout of every step, sufficient for slow machines."""
+"""The timeout of each step, long enough for slow machines."""
 Tell = Callable[[str], None]
 
 
@@ -62,7 +62,7 @@ class LiveRun(msgspec.Struct, frozen=True):
     cuts: dict[str, dict[str, int]]
     """The starting cut of each subscription shown, by client."""
     confirmed_ms: list[float]
-    """How long each order took to be confirmed while all brokers were running."""
+    """The time until each order was confirmed while all brokers were running."""
     replacement: str
     replaced_ms: float
     """Time from the kill until another broker took over."""
@@ -74,7 +74,7 @@ class LiveRun(msgspec.Struct, frozen=True):
     published_after: int
     """Number of orders that the moving client published after the kill."""
     peak_mib: float
-    """The peak memory of any broker, in MiB."""
+    """The peak memory use of any broker, in MiB."""
 
 
 def demo_network() -> NetworkConfig:
@@ -84,7 +84,7 @@ def demo_network() -> NetworkConfig:
 
 
 async def run_live(fleet: Fleet, trace: Path, announce: Tell) -> LiveRun:
-    """Run all steps. Return the measurements when all events are delivered."""
+    """Run all steps. Return the measurements after all events have been delivered."""
     live = _Live(fleet, trace, announce)
     try:
         async with asyncio.timeout(4 * PATIENCE_S):
@@ -183,7 +183,8 @@ class _Live:
         await asyncio.gather(*(self._client(name).advertise(f"kind = '{kind}'") for name, kind in offers.items()))
 
     async def _subscribe(self) -> dict[str, dict[str, int]]:
-        """Make all subscriptions, those of answering clients first. Return the starting cuts that are shown."""
+        """Make all subscriptions, starting with the clients that answer events. Return the starting cuts that are
+        shown."""
         cuts = {}
         orders = await self._client("billing").subscribe("kind = 'order'")
         invoices = await self._again("shipping")
@@ -205,7 +206,7 @@ class _Live:
         return cuts
 
     async def _again(self, name: str) -> Subscription:
-        """Make the subscription of a client several times, and keep the last one."""
+        """Subscribe several times with the filter of a client, and keep the last subscription."""
         client = self._client(name)
         for _ in range(AGAIN - 1):
             await (await client.subscribe(ASKED[name])).close()
@@ -262,13 +263,13 @@ class _Live:
             await asyncio.sleep(0.02)
 
     def _look_at_tasks(self) -> None:
-        """Raise the error of a client's task that has failed."""
+        """Raise the error of any client task that has failed."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def _grow_quiet(self) -> None:
-        """Wait until all publications are confirmed and nothing was delivered for a while."""
+        """Wait until all publications are confirmed and deliveries have paused."""
         await self._wait_until(
             lambda: time.monotonic() - self._last > QUIET_S and all(c.is_all_confirmed for c in self._clients.values())
         )

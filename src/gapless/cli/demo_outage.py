@@ -1,7 +1,7 @@
-"""Runs a part of `gapless demo`: three brokers with disks are all killed at once and restarted.
+"""Runs one part of `gapless demo`: three brokers with disks are all killed at once and restarted.
 
-A shop publishes, and an archive subscribes. Events confirmed before must be delivered afterwards,
-once, and a later reader of history gets them from the disks.
+A shop publishes, and an archive subscribes. Events confirmed before the kill must be delivered afterwards, exactly
+once, and a later history read gets them from the disks.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Prints the demos: headings, paragraphs, pictures and tables, and the parts that all demos share."""
+"""Prints the demos: headings, paragraphs, pictures and tables, and the sections that all demos share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ from gapless.trace import must_be_free
 __all__ = ["DemoPage", "Promise", "check_destinations", "guarantee", "missing", "named"]
 
 Promise = tuple[str, str, bool]
-"""A guarantee, the measurement for it, and whether it was kept."""
+"""A guarantee, the measurement that supports it, and whether it was kept."""
 
 
 def check_destinations(trace: Path | None, picture: Path | None) -> None:
@@ -32,14 +32,14 @@ def check_destinations(trace: Path | None, picture: Path | None) -> None:
 
 
 class DemoPage:
-    """Prints the parts of a demo."""
+    """Prints the sections of a demo."""
 
     def __init__(self, console: Console, overlay: Overlay) -> None:
         self.console = console
         self._overlay = overlay
 
     def heading(self, text: str) -> None:
-        """Print the title of a part."""
+        """Print the title of a section."""
         self.console.print(Rule(Text(text, "bold"), align="left", style="dim"))
 
     def say(self, text: str) -> None:
@@ -70,7 +70,7 @@ class DemoPage:
         self.console.print()
 
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
-        """Print the part about starting cuts, with those of shipping, alert and board."""
+        """Print the section about starting cuts, with those of shipping, alert and board."""
         self.heading("1  subscribe() returns with a whole starting cut")
         self.table(("client", "filter", "publisher", "waited", "starting cut"), rows)
         self.say(
@@ -98,9 +98,8 @@ class DemoPage:
         self.console.print(table)
 
     def conclude(self, status: Status, reason: str, without: Status) -> Status:
-        """Print and return the final status. It is `valid` only if the checker found the error in the run `without` a
-        repair.
-        """
+        """Print and return the final status. It is `valid` only if the checker also found the error in the run
+        `without` a rule."""
         if status == "valid" and without != "invalid":
             status, reason = "unknown", "the checker did not notice that a repair was missing"
         self.console.print(Text.assemble(status_text(status), "  ", reason))
@@ -113,7 +112,7 @@ def missing(counts: Mapping[AnomalyKind, int]) -> int:
 
 
 def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promise]:
-    """Return the properties of the guarantee, each with the number of anomalies that contradict it."""
+    """Return the properties of the guarantee, each with the number of anomalies that violate it."""
     lost = missing(counts)
     twice = _sum(counts, "duplicate")
     unordered = _sum(counts, "fifo-inversion", "causal-inversion", "missing-effect")
@@ -128,7 +127,7 @@ def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promis
 
 
 def named(counts: Mapping[AnomalyKind, int]) -> str:
-    """Return the anomalies as one line of text."""
+    """Return the anomaly counts as one line of text."""
     return ", ".join(f"{count} × {kind}" for kind, count in counts.items())
 
 

@@ -2,9 +2,9 @@
 
 It runs in virtual time, without a network, and prints the same result each time.
 
-The scenario is `demo.toml`, next to this file. It runs twice: as it is, and with one repair of the
-protocol disabled. A valid verdict is meaningful only because the same checker finds the error in
-the second run. If it does not, the verdict of the demo is `unknown`.
+The scenario is `demo.toml`, next to this file. It runs twice: unchanged, and with one rule of the protocol disabled. A
+valid verdict is meaningful only because the same checker finds the error in the second run. If it does not, the verdict
+of the demo is `unknown`.
 """
 
 from importlib.resources import files
@@ -27,7 +27,8 @@ from gapless.trace import write_trace
 __all__ = ["REPAIR", "run_simulated_demo", "scenario_text"]
 
 SHOWN_SUBSCRIPTIONS = ("invoices-due", "large-orders", "parcels-sent")
-"""The subscriptions shown: one that is not covered, one covered at a neighbour, and one covered at the same broker."""
+"""The subscriptions shown: one that is not covered, one covered at a neighbouring broker, and one covered at the same
+broker."""
 MOVING_CLIENT = "kiosk"
 """The client whose broker crashes."""
 REPAIR = "union"

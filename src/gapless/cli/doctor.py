@@ -1,4 +1,4 @@
-"""`gapless doctor`: reports the problems of a network and what to do about them (`gapless.runtime.diagnosis`)."""
+"""`gapless doctor`: reports the problems of a network and how to fix them (see `gapless.runtime.diagnosis`)."""
 
 import shlex
 from pathlib import Path

@@ -1,9 +1,9 @@
 """Converts events to JSON lines and back: `gapless sub` prints this format, and `gapless pub` reads it.
 
-`{"publisher": "a", "seq": 7, "position": "p1793280000000000-7-a", "attributes": {"topic": "price"},
-"payload": "x"}`: `--since` accepts the position, if the protocol has positions. A payload that is
-not UTF-8 text is printed as `payload_base64`. For publishing, attributes and payload are enough,
-and an object without `attributes` is taken as the attributes.
+`{"publisher": "a", "seq": 7, "position": "p1793280000000000-7-a", "attributes": {"topic": "price"}, "payload": "x"}`:
+the position can be passed to `--since`, and is present if the protocol has positions. A payload that is not UTF-8 text
+is printed as `payload_base64`. For publishing, attributes and payload are enough, and an object without `attributes` is
+taken as the attributes.
 """
 
 import base64
@@ -60,7 +60,7 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
     if not isinstance(attributes, dict):
         raise EventError(f"{place}: attributes must be a JSON object")
     for name, value in attributes.items():
-        if not isinstance(value, str | int | float):  # a boolean is an int
+        if not isinstance(value, str | int | float):  # `bool` is a subclass of `int`
             kind = "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "null"
             raise EventError(
                 f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and booleans; "
@@ -85,7 +85,7 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
 
 
 def _has_half_a_character(line: bytes) -> bool:
-    """Return whether the line is JSON with half of a surrogate pair, which the `json` module accepts."""
+    """Return whether the line is JSON with an unpaired surrogate, which the `json` module accepts."""
     try:
         json.dumps(json.loads(line), ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -7,7 +7,7 @@ checked. All other codes are far from these and follow sysexits.h.
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the checkers import Parquet, which `--help` does not need
+if TYPE_CHECKING:  # the checkers import Parquet libraries, which `--help` does not need
     from gapless.checkers import Status
 
 __all__ = [
@@ -31,7 +31,7 @@ BAD_INPUT = 64
 BUG = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""The exit code if the reader of the output closed the pipe, as shells report it."""
+"""The exit code if the reader of the output has closed the pipe; shells report the same code."""
 
 EPILOG = (
     "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug in Gapless, "
@@ -49,7 +49,8 @@ def code_of(status: "Status") -> int:
 
 
 def worst(statuses: "Iterable[Status]") -> "Status":
-    """Return the verdict on several runs: invalid if one is; otherwise unknown if one is, or if there are no runs."""
+    """Return the combined verdict on several runs: invalid if any run is; otherwise unknown if any run is, or if there
+    are none."""
     found = set(statuses)
     if "invalid" in found:
         return "invalid"

@@ -1,7 +1,7 @@
-"""Names the extra that installs a missing package.
+"""Tells users which extra installs a missing package.
 
-`pip install gapless` installs only the client. Commands import what they need when they are called,
-so each of them works with only the extras that it needs.
+`pip install gapless` installs only the client. Commands import optional packages when they are called, so each command
+needs only the extras that it uses.
 """
 
 __all__ = ["missing_extra"]
@@ -13,11 +13,12 @@ EXTRAS = {
     "papers": ("matplotlib", "weasyprint"),
     "spark": ("pandas", "py4j", "pyspark"),
 }
-"""The packages that each extra adds to those it builds on; `pyproject.toml` lists the same."""
+"""The packages that each extra adds to those of the extras it builds on, as in `pyproject.toml`."""
 
 
 def missing_extra(error: ModuleNotFoundError) -> str:
-    """Return a sentence with the way out, or an empty text if no extra installs it, which is a bug."""
+    """Return a sentence that names the extra to install. Return an empty string if no extra provides the module, which
+    is a bug."""
     name = (error.name or "").partition(".")[0]
     extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
     if extra is None:

@@ -44,7 +44,7 @@ def check_filter(text: str, event: str | None, against: str | None, *, as_json: 
 
 
 def _answer(matches: bool | None) -> tuple[str, str, int]:
-    """Return the answer in words, its colour, and the exit code."""
+    """Return the answer as text, its colour, and the exit code."""
     if matches is None:
         return "unknown, so it does not match", "bold yellow", UNKNOWN
     return ("matches", "bold green", VALID) if matches else ("does not match", "bold red", INVALID)

@@ -15,17 +15,17 @@ class SubscriptionLatency(msgspec.Struct, frozen=True):
     subscription: str
     client: str
     ms: float | None
-    """None if it never became active."""
+    """The latency in milliseconds; None if the subscription never became active."""
     hops: int | None
     """Hops between brokers, there and back; None where hops differ or other delays occurred."""
     cut: dict[str, int]
-    """By publisher: the number of the first event of the subscription."""
+    """The number of the first event of the subscription, by publisher."""
     ready: Ready = "whole"
-    """The meaning of active: with the *whole* cut, or with the *first* of its cuts."""
+    """When the subscription counts as active: with the *whole* cut, or with the *first* of its cuts."""
 
 
 def hop_ms_of(scenario: Scenario) -> float | None:
-    """Return the time of one hop between brokers, if all take the same and nothing else takes time."""
+    """Return the delay of one hop between brokers, if it is the same for all hops and there are no other delays."""
     latency = scenario.network.latency
     if latency.model != "constant" or latency.links or scenario.network.node_model is not None:
         return None

@@ -1,7 +1,6 @@
-"""Checks the trace of a live network: on Spark, or with the checkers of this process if Spark is
-not available.
+"""Checks the trace of a live network on Spark, or with the checkers in this process if Spark is not available.
 
-Both give the same verdict in the same words; the result names the one that was used.
+Both give the same verdict in the same words. The result says which one was used.
 """
 
 from collections.abc import Callable
@@ -35,13 +34,13 @@ class LiveVerdict(msgspec.Struct, frozen=True):
     judge: str
     """The checker that was used."""
     without_spark: str
-    """Why it was not Spark; empty if it was."""
+    """Why Spark was not used; empty if it was."""
 
 
 def judge_live(
     trace: Path, *, is_small: bool = False, announce: Callable[[str], None] = lambda judge: None
 ) -> LiveVerdict:
-    """Check the only run of a trace; `is_small` avoids the cost of compiling large plans.
+    """Check the only run of a trace. `is_small` avoids the cost of compiling large Spark plans.
 
     `announce` is called with the name of the checker as soon as it is known.
     """

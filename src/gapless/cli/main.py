@@ -66,7 +66,7 @@ networks = CommandGroup(
 
 
 def run(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line, and exit."""
+    """Run the command line and exit the process."""
     raise SystemExit(_guarded(lambda: app(args=arguments, prog_name="gapless", standalone_mode=False)))
 
 
@@ -98,13 +98,13 @@ def _complain(message: str, code: int, hint: str = "") -> int:
 
 
 def _try_help(error: click.ClickException) -> str:
-    """Return where the usage is explained, for errors that know their command."""
+    """Return a hint to the command's help, for usage errors that know their command; otherwise an empty string."""
     context = getattr(error, "ctx", None)
     return f"\nTry '{context.command_path} --help'." if context is not None else ""
 
 
 def _report_bug(error: Exception) -> int:
-    # The failure of a node crosses process boundaries, so it contains its own traceback.
+    # An error of a node crosses process boundaries, so it carries its own traceback.
     text = getattr(error, "traceback_text", "") or "".join(traceback.format_exception(error))
     print(text.rstrip(), file=sys.stderr)
     return _complain(
@@ -114,7 +114,7 @@ def _report_bug(error: Exception) -> int:
     )  # fmt: skip
 
 
-# ---- at the top ---------------------------------------------------------------------------------------------
+# ---- top-level commands -------------------------------------------------------------------------------------
 
 
 @app.command(epilog=EPILOG)
@@ -261,10 +261,10 @@ def list_protocols(name: str | None, json: bool) -> int:
     return show_protocols(as_json=json) if name is None else show_protocol(name, as_json=json)
 
 
-# ---- the network ----------------------------------------------------------------------------------------------
+# ---- network commands -----------------------------------------------------------------------------------------
 
 BROKERS_MAX = 1000
-"""The port for health is a thousand above the broker's own, so more brokers do not fit."""
+"""The maximum number of brokers of `up`. Each health port is 1,000 above the broker's own port, so more do not fit."""
 
 
 @app.command(epilog=NETWORK_EPILOG)
@@ -549,7 +549,7 @@ def trace_merge(directory: Path, out: Path, quiesced: bool, clock_skew_ms: float
     return merge(directory, out, quiesced=quiesced, clock_skew_ms=clock_skew_ms, as_json=json)
 
 
-# ---- filter ---------------------------------------------------------------------------------------------------
+# ---- filter commands ------------------------------------------------------------------------------------------
 
 
 @filters.command("check", epilog=EPILOG.replace("0 valid", "0 valid or matches", 1))

@@ -18,7 +18,7 @@ __all__ = ["forget_broker"]
 
 
 def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | None, *, as_json: bool) -> int:
-    """Notify every broker that answers; return 0 if one accepts it."""
+    """Notify every reachable broker; return 0 if at least one accepts the declaration."""
     check_named("the name of a broker", broker, NAME_MAX)
     addresses, access = network_addresses(url, file, credentials)
     answers = run(_ask_all(addresses, broker, access))
@@ -38,7 +38,7 @@ def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | 
 
 
 async def _ask_all(addresses: dict[str, str], broker: str, access: Access) -> dict[str, Answer]:
-    """Ask the broker itself first: if it answers, it is running, and no other broker is notified."""
+    """Query the broker itself first. If it answers, it is running, and no other broker is notified."""
     question = partial(ask_to_forget, broker=broker, timeout_s=PATIENCE_S, access=access)
     own = await ask_all({name: address for name, address in addresses.items() if name == broker}, question)
     if own.get(broker) is not None:
@@ -53,5 +53,5 @@ async def _ask_all(addresses: dict[str, str], broker: str, access: Access) -> di
 
 
 async def _is_paused(address: str, access: Access) -> bool:
-    """Return whether a process listens at this address, and does not answer."""
+    """Return whether a process listens at this address but does not answer."""
     return (await report_query.ask_all({"": address}, access))[""].silence == "frozen"

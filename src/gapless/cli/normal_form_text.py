@@ -1,7 +1,7 @@
-"""The normal form of a filter as text: its constraints on each attribute, one conjunction per line.
+"""Formats the normal form of a filter as text: its constraints on each attribute, one conjunction per line.
 
-Bounds of numbers are stored as closed intervals (`x < 10` is "up to 9.999999999999998"). Here they
-are written with the open bound where that is the shorter number.
+Numeric bounds are stored as closed intervals (`x < 10` is stored as "up to 9.999999999999998"). They are shown as open
+bounds where that is the shorter number.
 """
 
 from math import inf
@@ -17,7 +17,7 @@ __all__ = ["disjunction_lines"]
 
 
 def disjunction_lines(disjunction: Disjunction) -> list[str]:
-    """Return one line for each way to match; none if nothing matches."""
+    """Return one line for each conjunction; none if the filter matches nothing."""
     return [_conjunction(conjunction) for conjunction in disjunction]
 
 
@@ -50,7 +50,7 @@ def _interval(interval: Interval) -> str:
 
 
 def _bound(sign: str, closed: float, opened: float | None) -> str:
-    """Return a bound; `opened` is the nearest excluded number."""
+    """Return the text of a bound. `opened` is the nearest number outside the interval."""
     if opened is not None and len(f"{opened:.17g}") < len(f"{closed:.17g}"):
         return f"{sign} {opened:g}" if opened == float(f"{opened:g}") else f"{sign} {opened}"
     return f"{sign}= {closed}"

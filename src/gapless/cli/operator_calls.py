@@ -10,7 +10,7 @@ __all__ = ["PATIENCE_S", "Answer", "ask_all", "silent_among"]
 
 PATIENCE_S = 5.0
 Answer: TypeAlias = dict[str, object] | None
-"""None if the broker did not answer."""
+"""The answer of a broker; None if it did not answer."""
 
 
 async def _ask(question: Awaitable[dict[str, object]]) -> Answer:

@@ -35,7 +35,7 @@ def _value(wanted: Any, text: str) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """Return a number or a boolean if the text looks like one, else the text itself."""
+    """Return a number or a boolean if the text is one; otherwise the text itself."""
     try:
         value = json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
@@ -52,7 +52,7 @@ def search_line(
     scale: str = MIXED,
     schedule: str = "latency",
 ) -> str:
-    """Return the command that repeats the violation of this seed."""
+    """Return the command that reproduces the violation found with this seed."""
     line = ["gapless", "sim", "search", "--protocol", protocol, "--faults", faults]
     line += ["--first-seed", str(seed), "--runs", "1"]
     if scale != MIXED:

@@ -24,7 +24,7 @@ def publish(
     url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, *,
     credentials: Path | None, quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Publish the given events in turn, or those on standard input; return when all are confirmed."""
+    """Publish the given events repeatedly in turn, or those on standard input. Return when all are confirmed."""
     parse(advertise)  # report an invalid filter before connecting
     published, took = run(_publish(url, advertise, events, count, rate, credentials))
     if as_json:
@@ -77,7 +77,7 @@ async def _in_turn(
 
 
 async def _lines(count: int | None) -> AsyncIterator[tuple[dict[str, Any], bytes]]:
-    """Yield the events on standard input, read in a thread so that the event loop continues."""
+    """Yield the events from standard input, which a thread reads so that the event loop is not blocked."""
     loop = asyncio.get_running_loop()
     number = read = 0
     while count is None or read < count:
@@ -95,7 +95,7 @@ async def _lines(count: int | None) -> AsyncIterator[tuple[dict[str, Any], bytes
 
 
 def _read_some() -> list[bytes]:
-    """Return at least one line, and all that are available."""
+    """Return all available lines; wait until there is at least one."""
     stream = cast(BufferedReader, sys.stdin.buffer)
     first = stream.readline(LINE_MAX)
     if not first:

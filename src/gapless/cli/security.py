@@ -1,4 +1,4 @@
-"""`gapless security`: creates what a secure network needs, and checks it."""
+"""`gapless security`: creates certificates, tokens and users for a secure network, and validates the users file."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from gapless.private_files import exposure
 from gapless.runtime.address import split_address
 from gapless.runtime.network_file import NetworkConfig, load_network
 
-if TYPE_CHECKING:  # it needs cryptography, an optional dependency
+if TYPE_CHECKING:  # imports cryptography, an optional dependency
     from gapless.security.development import Made
 
 __all__ = ["check_users", "init", "make_for", "new_token"]
@@ -20,7 +20,7 @@ DAYS_MAX = 36_500
 
 
 def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int:
-    """Create what is missing or has expired, and print how to use it."""
+    """Create missing or expired files, and print how to use them."""
     from gapless.security.development import security_section
 
     made, user = make_for(load_network(file), directory, user)
@@ -43,7 +43,7 @@ def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int
 
 
 def make_for(config: NetworkConfig, directory: Path, user: str | None = None) -> "Made":
-    """Create what is missing for this network, or has expired."""
+    """Create the missing or expired files for this network."""
     from gapless.security.development import make_security
 
     hosts = {entry.name: _hosts(entry.address, entry.http) for entry in config.brokers}
@@ -77,13 +77,13 @@ def new_token(user: str, days: float | None, *, as_json: bool) -> int:
 
 
 def _expiry(days: float) -> str:
-    """Return an expiry in the format of TOML and JSON."""
+    """Return an expiry date in the format of TOML and JSON."""
     until = datetime.now(UTC) + timedelta(days=days)
     return until.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def check_users(file: Path, *, as_json: bool) -> int:
-    """Check whether brokers would accept the file."""
+    """Print whether brokers would accept the users file; return the exit code."""
     from gapless.security.users_file import load_users
 
     users = load_users(file)

@@ -26,7 +26,8 @@ PATH = click.Path(path_type=Path)
 
 
 class NumberRange(click.FloatRange):
-    """A number within bounds. NaN is none: it compares as false with any bound, so Click would accept it."""
+    """A number within bounds. NaN is rejected; its comparisons with the bounds are all false, so Click would
+    accept it."""
 
     name = "number"
 
@@ -39,9 +40,9 @@ class NumberRange(click.FloatRange):
 
 
 SEED_BITS = 63
-"""A trace stores a seed in 64 bits, one of which is the sign."""
+"""The number of bits of a seed. A trace stores it in 64 bits, one of which is the sign."""
 SECONDS_MAX = 100_000_000.0
-"""Three years; clocks that count nanoseconds do not go much further."""
+"""The maximum duration: about three years. Clocks that count nanoseconds do not go much further."""
 
 
 def seed_in_range(_context: click.Context, _parameter: click.Parameter, seed: int | None) -> int | None:
@@ -78,5 +79,5 @@ seconds_option = click.option(
 
 
 def local(url: str, credentials: Path | None) -> str:
-    """Return the URL; the default is a network on this machine, with TLS if there are credentials."""
+    """Return the URL. The default is a network on this machine, with TLS if credentials are given."""
     return LOCAL.replace("gapless:", "gapless+tls:") if url == LOCAL and credentials is not None else url

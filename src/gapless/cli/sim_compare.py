@@ -27,7 +27,7 @@ __all__ = ["compare_protocols"]
 
 
 def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_json: bool) -> int:
-    """Compare, print, and return the exit code: the worst of those that ran."""
+    """Run the comparison, print it, and return the exit code: the worst of the protocols that ran."""
     scenario = load_scenario(file)
     specs = _chosen(names)
     with _progress_bar(len(specs), hidden=as_json) as report_progress:
@@ -54,7 +54,7 @@ def compare_protocols(file: Path, names: str | None, seed: int | None, *, as_jso
 
 
 def _chosen(names: str | None) -> list[ProtocolSpec]:
-    """Return the requested protocols, each once, in that order; all if none are named."""
+    """Return the requested protocols without duplicates, in the given order; all protocols if none are named."""
     if names is None:
         return list(protocols().values())
     wanted = [name.strip() for name in names.split(",") if name.strip()]
@@ -105,7 +105,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def _print_remarks(console: Console, entries: Sequence[Entry]) -> None:
-    """Print facts that the table omits."""
+    """Print facts that the tables omit."""
     for entry in entries:
         if entry.figures is not None and entry.figures.never_active:
             console.print(Text(f"{entry.protocol}: subscriptions never active: {entry.figures.never_active}", "yellow"))
@@ -114,7 +114,7 @@ def _print_remarks(console: Console, entries: Sequence[Entry]) -> None:
 
 
 def _print_breaches(console: Console, entries: Sequence[Entry]) -> None:
-    """Print the properties that protocols broke without having promised them."""
+    """Print the properties that protocols violated without having promised them."""
     kept = [entry for entry in entries if entry.broke is not None and entry.how and entry.status == "valid"]
     if not kept:
         return
@@ -128,7 +128,7 @@ def _print_breaches(console: Console, entries: Sequence[Entry]) -> None:
 
 
 def _print_failures(console: Console, entries: Sequence[Entry]) -> None:
-    """Print the anomalies of protocols that broke their promise."""
+    """Print the anomalies of protocols that violated a guarantee."""
     for entry in entries:
         verdict = None if entry.outcome is None else entry.outcome.verdict
         if verdict is None or entry.status == "valid":

@@ -23,7 +23,7 @@ from gapless.trace import RunRow, must_be_free, write_trace
 __all__ = ["run_file"]
 
 _LATENCIES_MAX = 12
-"""More subscriptions than this are summarized in one line."""
+"""The maximum number of subscriptions that are listed individually. More are summarized in one line."""
 
 
 def run_file(file: Path, seed: int | None, trace_directory: Path | None, *, as_json: bool) -> int:

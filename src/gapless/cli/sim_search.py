@@ -80,18 +80,19 @@ def search_seeds(
 
 
 def _status(report: SearchReport) -> Status:
-    """Return the status of a search: unknown only if no run could be checked."""
+    """Return the status of a search. It is unknown only if no run could be checked."""
     if report.finding is not None:
         return "invalid"
     return "valid" if report.valid else "unknown"
 
 
-# ---- while it runs ----------------------------------------------------------------------------------------------
+# ---- during the search ------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Raise Ctrl-C, which reaches every process of the group, only in this process, which ends the others."""
+    """Handle Ctrl-C only in this process, which then ends the worker processes. The signal reaches every process of the
+    group."""
     here = os.getpid()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -127,7 +128,7 @@ def _progress_bar(runs: int, *, hidden: bool) -> Iterator[Callable[[SearchProgre
         yield report_progress
 
 
-# ---- when it is over --------------------------------------------------------------------------------------------
+# ---- results ----------------------------------------------------------------------------------------------------
 
 
 def _document(report: SearchReport, repeat: str | None, save: Path | None) -> dict[str, Any]:

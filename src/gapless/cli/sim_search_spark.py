@@ -25,7 +25,7 @@ def search_on_spark(
     spec: ProtocolSpec, runs: int, first_seed: int, faults: str, options: Mapping[str, Any], f: int | None, scale: str,
     *, invariants: bool, where: SparkChoice, report_progress: Callable[[SearchProgress], None],
 ) -> SearchReport:  # fmt: skip
-    """Try the seeds without a result; shrink the lowest one that failed, in this process."""
+    """Run all seeds that have no result yet. Shrink the lowest failing one in this process."""
     try:
         from gapless_spark.search import Frontier, Plan, Tried, try_seeds
         from gapless_spark.task_pool import SparkPool
@@ -46,7 +46,7 @@ def search_on_spark(
     with ExitStack() as stack:
         pool = stack.enter_context(SparkPool(where.master, where.remote))
         if frontier is not None:
-            stack.callback(frontier.keep)  # also when the user interrupts it
+            stack.callback(frontier.keep)  # also if the user interrupts the search
         known = {each.seed for each in found}
         trying = try_seeds(pool, plan, [seed for seed in seeds if seed not in known])
         stack.callback(trying.close)

@@ -54,9 +54,7 @@ def show_status(url: str, file: Path | None, credentials: Path | None, *, as_jso
 
 
 def network_addresses(url: str, file: Path | None, credentials: Path | None) -> tuple[dict[str, str], Access]:
-    """Return the address of each broker, from the network's file or from one of them, and the
-    access to them.
-    """
+    """Return the address of each broker, from the network file or from one of the brokers, and the access to them."""
     if file is None:
         access = Access.to(url, credentials)
         return run(_addresses(url, access)), access
@@ -67,7 +65,7 @@ def network_addresses(url: str, file: Path | None, credentials: Path | None) -> 
 
 
 def _as_broker(config: NetworkConfig) -> Access:
-    """Return the access of a broker on this host, for an operator who can read the broker's certificate."""
+    """Return the access of a broker on this host, for an operator with read permission for the broker's certificate."""
     if config.security is None:
         return CLEAR
     for entry in config.brokers:
@@ -82,7 +80,7 @@ async def _addresses(url: str, access: Access) -> dict[str, str]:
 
 
 async def reports_of(addresses: Mapping[str, str], access: Access = CLEAR) -> dict[str, dict[str, Any] | None]:
-    """Return each broker's report; None for those that do not answer."""
+    """Return the report of each broker; None for brokers that do not answer."""
     found = await asyncio.gather(*(_report(address, access) for address in addresses.values()))
     return dict(zip(addresses, found, strict=True))
 
@@ -95,7 +93,7 @@ async def _report(address: str, access: Access) -> dict[str, Any] | None:
 
 
 def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
-    """Return a table with a line for each broker."""
+    """Return a table with one row per broker."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("broker", no_wrap=True, style="bold")
     table.add_column("", no_wrap=True)
@@ -123,14 +121,14 @@ def status_table(reports: Mapping[str, dict[str, Any] | None]) -> Table:
 
 
 def state_text(report: Mapping[str, Any]) -> Text:
-    """Return a word for the state: whether it is up, and if not, why."""
+    """Return the state in a word or two: up, or why not."""
     if report["up"]:
         return Text("up", "green")
     return Text("waits", "bold yellow") if report["ready"] else Text("joining", "yellow")
 
 
 def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
-    """Return remarks: suspicions, excluded brokers, waits, paused clients."""
+    """Return notable facts: suspicions, excluded brokers, delayed operations, paused clients."""
     found: dict[str, None] = {}
     for name, report in reports.items():
         if report is None:
@@ -165,7 +163,7 @@ def _history_remarks(name: str, report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the clients that read history at a broker, their lag, and the brokers that they wait for."""
+    """Yield a remark for each client that reads history at a broker: its lag, and the brokers it is waiting for."""
     waiting = history.get("waiting", [])
     for reading in waiting[:SHOWN]:
         client, whom = reading["client"], reading["waits_for"]

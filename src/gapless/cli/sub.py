@@ -30,24 +30,24 @@ _Subscription: TypeAlias = Subscription | DurableSubscription
 TAKE_MAX = 256
 """Maximum number of events that are taken and printed at once."""
 RATE_S = 1.0
-"""How often a rate is printed."""
+"""The interval in seconds at which the rate is printed."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Where to start and to end, as typed (see `gapless.client.positions`)."""
+    """The start and end of a subscription, as typed (see `gapless.client.positions`)."""
 
     since: str | None = None
     until: str | None = None
     durable: str | None = None
-    """Instead: the name of a durable subscription that continues."""
+    """The name of a durable subscription to continue, instead of a start."""
     archive: Path | None = None
-    """An archive to read first."""
+    """An archive to read first, for events that brokers have dropped."""
     group: bool = False
-    """Whether a group shares the durable subscription."""
+    """Whether the durable subscription is shared."""
     redeliver_s: float | None = None
 
     def begin(self) -> Since | None:
-        """Return the position to start after; None for now."""
+        """Return the position after which to start; None to start now."""
         if self.durable is not None and (self.since is not None or self.until is not None):
             raise CallError(
                 "--durable continues where it stopped, so leave out --since and --until; see also: "
@@ -64,7 +64,7 @@ class Span(msgspec.Struct, frozen=True):
         return self.since
 
     def end(self) -> Since | None:
-        """Return the position to end at; None for now."""
+        """Return the position at which to end; None for no end."""
         return self.until
 
 
@@ -72,7 +72,7 @@ def subscribe(
     url: str, text: str, span: Span, count: int | None, seconds: float | None, *, credentials: Path | None, rate: bool,
     quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Print events until the count, the time limit, or the end of the reader."""
+    """Print events until the count or the time limit is reached, or nobody reads the output any more."""
     parse(text)  # report an invalid filter before connecting
     span.begin()
     return run(_subscribe(url, text, span, count, seconds, _Rate(as_json) if rate else None, quiet, credentials))
@@ -118,7 +118,7 @@ async def _open(client: Client, text: str, span: Span) -> _Subscription:
 
 
 def _cancel_on_signal(task: "asyncio.Task[int]") -> Callable[[], bool]:
-    """Make signals cancel the task; return a function that tells whether one did."""
+    """Make signals cancel the task. Return a function that returns whether one did."""
     interrupted = []
 
     def interrupt() -> None:
@@ -154,7 +154,7 @@ async def _take(
 
 
 async def _acknowledge(subscription: DurableSubscription) -> None:
-    """Acknowledge what was printed."""
+    """Acknowledge the events that were printed."""
     try:
         await subscription.ack()
     except AckTooLateError as error:
@@ -184,7 +184,7 @@ def _print_events(events: Sequence[Event]) -> bool:
 
 
 def _write(lines: bytes) -> bool:
-    """Write the lines; return whether the output is still read."""
+    """Write the lines. Return False if the reader of the output has closed it."""
     out = sys.stdout.buffer
     try:
         out.write(lines)
@@ -196,7 +196,7 @@ def _write(lines: bytes) -> bool:
 
 
 class _Rate:
-    """Prints every second how many events came, and the total at the end."""
+    """Prints the rate of events every second, and the total at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -209,9 +209,8 @@ class _Rate:
         return True
 
     async def print_rates(self, taking: "asyncio.Task[int]") -> bool:
-        """Print a line per second while events are taken, then the total; return False if the
-        output is not read any more.
-        """
+        """Print a line per second while events are taken, then the total. Return False if the reader of the output has
+        closed it."""
         while not (await asyncio.wait([taking], timeout=RATE_S))[0]:
             if not self._print_rate(time.monotonic()):
                 taking.cancel()

@@ -1,4 +1,4 @@
-"""Saves what a console printed as an SVG picture without external resources."""
+"""Saves the output of a console as an SVG picture without external resources."""
 
 import re
 from pathlib import Path

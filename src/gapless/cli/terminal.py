@@ -35,10 +35,10 @@ __all__ = [
 ]
 
 Tell: TypeAlias = Callable[[str], None]
-"""A function that takes the name of the current stage."""
+"""A callback that receives the name of the current stage."""
 
 WIDTH_MAX = 80
-"""Tables are made for this width; wider ones are harder to read."""
+"""The maximum width of tables, in columns."""
 
 
 class _Escaped:
@@ -78,7 +78,8 @@ def output_console(*, record: bool = False) -> Console:
 
 @contextmanager
 def sign_of_life(stage: str) -> Iterator[Tell]:
-    """Show a spinner with the stage and the elapsed time on a terminal. Print nothing meanwhile."""
+    """Show a spinner with the stage and the elapsed time, if there is a terminal. Nothing else may be printed
+    meanwhile."""
     with progress_bars(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown:
         task = shown.add_task(stage, total=None)
         yield lambda stage: shown.update(task, description=stage)
@@ -86,9 +87,9 @@ def sign_of_life(stage: str) -> Iterator[Tell]:
 
 @contextmanager
 def progress_bars(*columns: ProgressColumn, hidden: bool = False) -> Iterator[Progress]:
-    """Show bars on standard error, removed at the end; nothing without a terminal.
+    """Show progress bars on standard error, and remove them at the end. Without a terminal, show nothing.
 
-    They use their own descriptor: while Spark starts, standard error is redirected to its log.
+    They use a descriptor of their own: while Spark starts, standard error is redirected to its log.
     """
     with _own_descriptor() as file:
         console = _Console(file=file, highlight=False)
@@ -101,16 +102,15 @@ def progress_bars(*columns: ProgressColumn, hidden: bool = False) -> Iterator[Pr
 
 
 def _own_descriptor() -> TextIO:
-    """Return a stream to the current standard error if it is a terminal; else one that discards
-    everything.
-    """
+    """Return a stream to the current standard error if that is a terminal; otherwise a stream that discards
+    everything."""
     if sys.stderr is not None and sys.stderr.isatty():
         return open(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
     return open(os.devnull, "w", encoding="utf-8")
 
 
 def check_file(path: Path) -> None:
-    """Raise a `GaplessError` if no file can be written there, to fail before a long run."""
+    """Raise a `GaplessError` if the file cannot be written. Called before a long run, so that it fails early."""
     taken = path if path.is_dir() else next((parent for parent in path.parents if parent.is_file()), None)
     if taken is not None:
         raise GaplessError(f"{path}: cannot be written: {taken} is a {'directory' if taken == path else 'file'}")
@@ -131,7 +131,7 @@ def print_json(document: Any) -> None:
 
 
 def print_json_line(document: Any) -> None:
-    """Print one JSON document per line on standard output."""
+    """Print one JSON document as a single line on standard output."""
     try:
         print(printable_json(msgspec.json.encode(document).decode()), flush=True)
     except BrokenPipeError:

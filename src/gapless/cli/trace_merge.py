@@ -1,4 +1,4 @@
-"""`gapless trace merge`: merges the parts that clients of a live network wrote into the trace of one run."""
+"""`gapless trace merge`: merges the trace parts of a live network's clients into the trace of one run."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ SHOWN_MAX = 20
 
 
 def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | None, as_json: bool) -> int:
-    """Merge and write the parts, and name the clients whose parts are incomplete."""
+    """Merge the parts and write the trace. Print the clients whose parts are incomplete."""
     trace = merge_parts(directory, quiesced=quiesced, clock_skew_ms=clock_skew_ms)
     write_trace(trace, out)
     said = incomplete_sentences(trace.cut_short)

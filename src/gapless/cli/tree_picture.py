@@ -1,4 +1,4 @@
-"""Draws a tree of brokers with box characters: the root on top, clients under the leaves.
+"""Draws a tree of brokers with box-drawing characters: the root at the top, clients under the leaves.
 
 A crashed broker keeps its place. Its lines are dashed, because its neighbours now connect to the
 broker that takes over.
@@ -21,9 +21,8 @@ def draw_tree(
     chief: str | None = None,
     leaf_width: int = 9,
 ) -> list[Text]:
-    """Return the lines. `clients` has the names of each broker's clients; `chief` takes over for
-    the dead broker.
-    """
+    """Return the lines of the picture. `clients` has the names of each broker's clients; `chief` takes over for the
+    dead broker."""
     centres = _centres(overlay, leaf_width)
     width = leaf_width * sum(1 for name in overlay.brokers if not overlay.children(name))
     deepest = max(overlay.depth.values())

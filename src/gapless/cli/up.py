@@ -1,7 +1,7 @@
 """`gapless up`: runs a whole network on this machine, for development, with a live view.
 
-Each broker is a process. One that dies is restarted after a moment and rejoins. One that dies again and again, for
-example because its disk is damaged, is restarted after growing pauses, and its reason is printed once.
+Each broker is a process. One that exits is restarted after a moment and rejoins. If it keeps failing, for example
+because its disk is damaged, the pauses grow, and the reason is printed once.
 """
 
 import asyncio
@@ -32,7 +32,8 @@ __all__ = ["run_network"]
 
 REFRESH_S = 0.5
 RESTART_S, RESTART_MAX_S = 2.0, 60.0
-"""How soon a broker that died is started again. If it dies within `RESTART_MAX_S`, each pause is twice the last."""
+"""The pause before a broker that died is restarted, and its maximum. The pause doubles if the broker dies again within
+`RESTART_MAX_S`."""
 START_S = 20.0
 HTTP_OFFSET = 1000
 """The offset of a broker's HTTP port from its own port."""
@@ -63,7 +64,8 @@ def run_network(
 
 
 def _require_free_ports(brokers: int, port: int) -> None:
-    """Raise an error before anything starts, with the option that chooses other ports."""
+    """Raise an error before any broker starts if a port is in use. The error names the option that chooses
+    other ports."""
     highest = PORT_MAX + 1 - HTTP_OFFSET - brokers
     if port > highest:
         raise ConfigError(
@@ -94,9 +96,9 @@ def _is_free(port: int) -> bool:
 
 
 def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str]:
-    """Return the network with certificates and users of this directory, and one of these users.
+    """Return the network with the certificates and users of this directory, and the name of one of these users.
 
-    Missing or expired ones are created.
+    Missing or expired certificates are created.
     """
     from gapless.cli.security import make_for
     from gapless.security.development import security_section
@@ -107,7 +109,7 @@ def _secured(config: NetworkConfig, directory: Path) -> tuple[NetworkConfig, str
 
 
 def _with_data(config: NetworkConfig, directory: Path) -> NetworkConfig:
-    """Return the network with a data directory for each broker, below this one."""
+    """Return the network with a data directory for each broker below this directory."""
     entries = [msgspec.structs.replace(entry, data=str(directory / entry.name)) for entry in config.brokers]
     config = msgspec.structs.replace(config, brokers=tuple(entries))
     check_network(config)
@@ -144,7 +146,7 @@ class _Up:
         self._died: dict[str, float] = {}
         self._restarted: dict[str, float] = {}
         self._pauses: dict[str, float] = {}
-        """How long each broker that died stays down."""
+        """The pause before the next restart of each broker that died."""
         self._before: dict[str, tuple[float, int]] = {}
 
     async def run(self) -> int:
@@ -184,7 +186,7 @@ class _Up:
             await asyncio.sleep(0.1)
 
     def _is_ready(self, name: str, report: dict[str, Any] | None) -> bool:
-        """Return whether the broker has joined, and is the one started here, not another on its port."""
+        """Return whether the broker has joined. The report of another process on its port does not count."""
         return report is not None and report["ready"] and report["pid"] == self._fleet.pid(name)
 
     def _must_be_alive(self) -> None:

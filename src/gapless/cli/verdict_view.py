@@ -1,4 +1,4 @@
-"""Formats a verdict: one coloured line, and for each kind of anomaly one example with its witness."""
+"""Formats a verdict: one coloured line, and for each kind of anomaly one example with its evidence."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ def status_text(status: Status) -> Text:
 
 
 def print_verdict(console: Console, verdict: Verdict) -> None:
-    """Print the verdict, with a witness for each kind of anomaly."""
+    """Print the verdict, with evidence for one anomaly of each kind."""
     if verdict.status == "invalid":
         found = ", ".join(f"{count} {kind}" for kind, count in verdict.counts.items())
         console.print(Text.assemble(status_text("invalid"), "  ", (found, "red")))

@@ -31,12 +31,12 @@ __all__ = ["AckCall", "Acks", "Making", "Settled"]
 
 SHOWN = 5
 REVOKED_MAX = 10_000
-"""The number of reassigned events that are remembered."""
+"""The maximum number of reassigned events that are remembered."""
 DELAY_MAX_S = 86_400.0
 
 AckCall: TypeAlias = Acknowledge | AcknowledgeEach | Nack | ExtendAck
 Settled: TypeAlias = Callable[[Event, Outcome], None]
-"""Called with an event and its outcome: acknowledged or negatively acknowledged."""
+"""A callback for the outcome of an event: acknowledged or negatively acknowledged."""
 
 
 class Making(NamedTuple):
@@ -68,24 +68,24 @@ class Acks:
         self._last = 0
         """The number of the last delivery that the application has taken."""
         self._processed = 0
-        """With `ack="auto"`: the number of the last delivery that the application has processed."""
+        """With `ack="auto"`: the number of the last delivery that the application has finished processing."""
         self._reported = 0
         self._asked = 0
         self._kept = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._each: dict[int, tuple[str, asyncio.Future[None]]] = {}
-        """For each delivery, the calls that wait until its own acknowledgement is stored."""
+        """For each delivery, the calls that are waiting until its individual acknowledgement is stored."""
         self._error: GaplessError | None = None
         self._is_reporting = False
         self._has_failed = False
         self._delivered = 0
         self._again: dict[int, int] = {}
-        """For each pending redelivery: how many times its event has been delivered."""
+        """For each pending redelivery, the number of deliveries of its event so far."""
         """Without `is_each`: events that the application has finished before an earlier one."""
         self._revoked: dict[int, str] = {}
-        """Events that the application took and that were then reassigned to another member."""
+        """Events that were reassigned to another member after the application took them."""
         self._unreported: set[int] = set()
-        """The revoked events whose reassignment was not yet reported to the application."""
+        """The revoked events whose reassignment has not been reported to the application."""
 
     # ---- called by the subscription ---------------------------------------------------------------------
 
@@ -97,9 +97,8 @@ class Acks:
             self._taken[number] = event
 
     def asked(self) -> None:
-        """With `ack="auto"`, schedule the acknowledgement of all taken events. The application asks for more, so it has
-        processed them.
-        """
+        """With `ack="auto"`, schedule the acknowledgement of all taken events: the application asks for more, so it has
+        processed them."""
         if not self._is_manual and self._last > self._processed:
             before, self._processed = self._processed, self._last
             self._settle(number for number in self._taken if number > before)
@@ -211,7 +210,7 @@ class Acks:
             self._unreported.difference_update(gone)
             raise _too_late([self._revoked[number] for number in gone])
 
-    # ---- called by the application, for all events up to one --------------------------------------------
+    # ---- called by the application, for several events --------------------------------------------------
 
     async def ack(self, upto: Event | Position | None) -> None:
         """Acknowledge all events taken so far, or those up to an event or a position; return when that is stored."""
@@ -240,7 +239,7 @@ class Acks:
         return list(takewhile(lambda each: each <= number, self._taken))
 
     def _settle(self, numbers: Iterable[int], what: Outcome = "ack") -> None:
-        """Report the outcome of these deliveries to the middleware and forget them."""
+        """Report the outcome of these deliveries to the middleware, and forget the deliveries."""
         if self._settled_hook is not None:
             for number in numbers:
                 self._settled_hook(self._taken[number], what)

@@ -55,11 +55,11 @@ class Introduction:
         return greeting(CLIENT, self._client, protocol=self._welcome.protocol, token=self._access.token)
 
     def identify(self, connection: Connection, hello: Hello) -> Refusal:
-        """Refuse the connection: no peer dials a client."""
+        """Reject the connection: no peer dials a client."""
         return Refusal("name", "this is a client")
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Refusal:
-        """Refuse the greeting: no peer dials a client."""
+        """Reject the greeting: no peer dials a client."""
         return Refusal("name", "this is a client")
 
     def permits(self, identity: Identity, right: str) -> bool:

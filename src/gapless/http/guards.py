@@ -131,7 +131,7 @@ class Guards:
         await self._app(scope, receive, send)
 
     def _check_host(self, scope: Scope) -> None:
-        """Refuse a request whose host name another site may have resolved to this machine (DNS rebinding)."""
+        """Reject a request whose host name another site may have resolved to this machine (DNS rebinding)."""
         host = _host(Headers(scope=scope).get("host", ""))
         if self._is_local and not (not host or _is_local(host) or _is_address(host) or host in self._hosts):
             raise ProblemError(

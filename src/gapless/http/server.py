@@ -220,7 +220,7 @@ class _Connection(HttpToolsProtocol):
             self._wait_in(self._places.idle)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse input that is not a request, with a problem document."""
+        """Reject input that is not a request, with a problem document."""
         body = msgspec.json.encode(ProblemError("bad-request", msg).document())
         head = (
             b"HTTP/1.1 400 Bad Request",

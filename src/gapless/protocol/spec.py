@@ -41,7 +41,7 @@ def any_overlay(_overlay: Overlay, _f: int, _options: Any) -> str | None:
 
 
 def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
-    """Refuse graphs with cycles: a value for `ProtocolSpec.refuses`, and its default."""
+    """Reject graphs with cycles: a value for `ProtocolSpec.refuses`, and its default."""
     if overlay.is_tree:
         return None
     brokers, links = len(overlay.brokers), len(overlay.edges)

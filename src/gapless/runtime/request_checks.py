@@ -308,7 +308,7 @@ class Gate:
             raise DeniedError(f"user {user.name!r} may not publish this event; {_allowed(within)}")
 
     def _judge_names(self, user: User, asked: Demand) -> None:
-        """Refuse a client that refers to a durable subscription which it could not have opened."""
+        """Reject a client that refers to a durable subscription which it could not have opened."""
         for held, name in asked.named.items():
             if held not in asked.subscriptions and not user.may_hold.has(name):
                 raise DeniedError(_not_held(user, name))

@@ -280,7 +280,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._is_durable = True
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Note that a batch is done, so that brokers need not keep it for this query."""
+        """Record that a batch is done, so that brokers need not keep it for this query."""
         if self._durable is not None:
             with sentences():
                 self._run(self._durable.move(check_offset(self._client.network, end)))
