@@ -1,4 +1,4 @@
-"""The checkers of traces: they decide whether a run kept its guarantee, and prove each anomaly."""
+"""The checkers of traces, which decide whether a run kept its guarantee, and prove each anomaly."""
 
 from gapless.checkers.incomplete_clients import incomplete_sentences
 from gapless.checkers.judge import check, check_all

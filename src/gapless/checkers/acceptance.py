@@ -1,18 +1,17 @@
-"""Decides which deliveries of a subscription count, and finds `spurious` and `duplicate` ones.
+"""Decides which deliveries of a subscription are valid, and finds `spurious` and `duplicate` ones.
 
-The deliveries for a subscription S are processed in the order of its client's steps. A delivery of
-event e, number s of publisher p, is classified by the first of these rules that applies:
+The deliveries for a subscription S are processed in the order of its client's steps. A delivery of event e, number s of
+publisher p, is classified by the first of these rules that applies:
 
 1. `spurious` by its content: e was never published; e does not match S; S has a cut for p and s < from_seq; S has
    an ending cut for p and s > to_seq.
 2. `duplicate`: e was delivered for S before, and is not spurious by its content.
 3. `spurious` by its time: before S was requested or after it had ended, by the client's own clock.
 
-All others are *accepted*. They are the history of S, in order, for every other rule. Deliveries for
-a subscription that does not exist, or that is another client's, are `spurious` too (*strays*).
+All others are *accepted*. They are the history of S, in order, for all other rules. Deliveries for a subscription that
+does not exist, or that belongs to another client, are `spurious` too (*strays*).
 
-An event *came* if it was delivered for S at all, accepted or not: an event that came is never also
-called missing.
+A delivered event is never reported as missing, even if the delivery was not accepted.
 """
 
 from typing import Literal, TypeAlias
@@ -67,7 +66,7 @@ class History(msgspec.Struct):
         return cut.from_seq if cut is not None else self.lowest.get(publisher)
 
     def end(self, publisher: str) -> int | None:
-        """Return the ending cut, or None if it is unknown."""
+        """Return the ending cut of a publisher, or None if it is unknown."""
         cut = self.cuts.get(publisher)
         return cut.to_seq if cut is not None else None
 
@@ -76,11 +75,11 @@ class History(msgspec.Struct):
         return any(row.from_seq <= seq <= row.to_seq for row in self.skipped.get(publisher, ()))
 
     def is_reached(self, event: Publication, quiesced: bool) -> bool:
-        """Return whether an event that was never delivered is not after its publisher's end, as far as that is known.
+        """Return whether an undelivered event is within the events that its publisher's known end makes due.
 
-        An ending cut of the publisher decides it. If the subscription has ended without one, an
-        event of the publisher must have come. If it is active, the publisher must have a starting
-        cut, or the run must be quiet.
+        If the publisher has an ending cut, the event must not be after it. If the subscription has ended without one,
+        some event of the publisher must have been delivered. If the subscription is active, the publisher must have a
+        starting cut, or the run must have ended quietly.
         """
         end = self.end(event.publisher)
         if end is not None:

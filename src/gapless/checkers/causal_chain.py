@@ -1,12 +1,10 @@
-"""Finds the shortest chain of events from a cause to an effect: the proof that one happens before
-the other.
+"""Finds the shortest chain of events from a cause to an effect, which proves that one happens before the other.
 
-Readers can check each link of a chain in `history`: the publisher of the later event had published
-or delivered the earlier one before. The search goes backwards from the effect, level by level. At
-each event it follows only the latest event of every publisher that had been delivered: a chain
-that leads to an earlier one also leads to the latest. Events without the cause in their past are not
-followed, so no step is wasted. The index of the histories is built for the first chain: a valid run
-never pays for it.
+Readers can check each link of a chain in `history`: the publisher of the later event had published or received the
+earlier one before. The search goes backwards from the effect, level by level. At each event it follows only the latest
+delivered event of every publisher: a chain that leads to an earlier one also leads to the latest. Events without the
+cause in their past are not followed. The index of the histories is built when the first chain is requested, so the
+check of a valid run never builds it.
 """
 
 from bisect import bisect_left
@@ -30,9 +28,8 @@ class Chains(Protocol):
     """Finds the shortest proof of a causal anomaly."""
 
     def shortest(self, causes: Sequence[Publication], effect: Publication) -> tuple[str, ...] | None:
-        """Return the ids of a shortest chain from one of the causes to the effect, or None if no chains are searched
-        for.
-        """
+        """Return the ids of a shortest chain from one of the causes to the effect, or None if the maximum number of
+        chains was reached."""
 
 
 class CausalChains:

@@ -1,24 +1,24 @@
-"""Causal order of delivery: finds `causal-inversion`.
+"""Checks causal order of delivery, and finds `causal-inversion`.
 
-Let H be the accepted history of a subscription S, and let e1 happen before e2, of different
-publishers, with e2 in H. It is a `causal-inversion` of e1 if
+Let H be the accepted history of a subscription S, and let e1 happen before e2, of different publishers, with e2 in H.
+It is a `causal-inversion` of e1 if
 
 - e1 is in H after e2, and is not a fifo-inversion; or
-- e1 matches S and never came, its number is at or after the starting cut of its publisher, and it
+- e1 matches S and was never delivered, its number is at or after the starting cut of its publisher, and it
   is not a gap: an effect was delivered without its cause. This is wrong at the moment the effect is
   delivered. It is therefore irrelevant whether the run continued until it was quiet, and whether the
   subscription ended before the cause was due: its ending cut is then not a consistent cut.
 
-It is reported once for each e1, against the first effect in H.
+It is reported once for each e1, with the first effect in H.
 
-Under `gcd` (gapless causal) all events of the run take part. Under `topic-causal` each topic (the
-string attribute `topic`) is checked separately: both events have the topic, and so has every event
-of the chain between them, because a barrier per topic does not know other chains.
+Under `gcd` (gapless causal delivery) all events of the run are included. Under `topic-causal` each topic (the string
+attribute `topic`) is checked separately: both events have the topic, and so has every event of the chain between them,
+because a barrier per topic does not know other chains.
 
-Pairs are never compared. Along H, the entry for p of the *covered* vector is the highest number of
-p in the past of anything delivered so far: e1 is late if that has already reached its number, and
-has an effect in H if it reaches it by the end. The growth of each entry is recorded, so that the first
-effect is found by bisection.
+Pairs are never compared. While H is processed, the *covered* vector contains, for each publisher p, the highest number
+of p in the past of any event delivered so far. Event e1 is late if the entry for its publisher has already reached its
+number, and has an effect in H if the entry reaches it by the end. The growth of each entry is recorded, so that the
+first effect is found by bisection.
 """
 
 from bisect import bisect_left

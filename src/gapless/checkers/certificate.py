@@ -1,21 +1,22 @@
 """Checks the certificate of causality, and finds `false-past` anomalies where it differs from the computed pasts.
 
-The table `pasts` claims, for each event, the last event of each other publisher in its past. It has a row only
-where that differs from the same publisher's previous event. It is compared with the pasts computed from
-`history`. There is a `false-past` of event e about publisher q
+The table `pasts` claims, for each event, the last event of each other publisher in its past. It has a row only where
+that differs from the same publisher's previous event. It is compared with the pasts computed from `history`. There is a
+`false-past` of event e about publisher q
 
 - if a row claims a number that is not the highest of q in the past of e;
 - if there is no row, though the past of e reaches further for q than that of its publisher's previous event;
 - if a row is about e's own publisher (its earlier events are in the past by their numbers, and are not written)
   or about an event that was never published.
 
-A row that repeats the past of the previous event is superfluous, but not wrong. Each wrong or missing row is
-reported once: later events are held against the truth, not against the lie.
+A row that repeats the past of the previous event is superfluous, but not wrong. Each wrong or missing row is reported
+once: later rows are compared with the computed pasts, not with the wrong claim.
 
-**A run can be judged without a replay of all its histories.** If the claims about each publisher's events follow from
-what that publisher was delivered and from the claims about *that* (`Certificate.follows`), and no event is in its own
-past, then all claims are true: each past follows from earlier ones. So a worker that holds some of the clients checks
-the claims about their events, and takes the others as they are. If one claim does not follow, the run needs the replay.
+**A run can be checked without replaying all of its histories.** All claims are true if two conditions hold. First, the
+claims about each publisher's events follow from its deliveries and from the claims about the delivered events
+(`Certificate.follows`). Second, no event is in its own past. Each past then follows from earlier ones. So a worker that
+has some of the clients checks the claims about their events, and relies on the other claims. If one claim does not
+follow, the run has to be replayed.
 """
 
 from array import array
@@ -85,8 +86,7 @@ class Certificate:
 
     def follows(self, client: str, acts: Sequence[int]) -> bool:
         """Return whether the claims about the client's events follow from its actions and from the claims about other
-        clients' events.
-        """
+        clients' events."""
         known: Knowledge[TracedPublication] = Knowledge(client)
         published = 0
         for number in acts:

@@ -1,10 +1,9 @@
 """Indexes the rows of one run for the checkers.
 
-Nothing is checked here, but a trace that no run can have left is refused with a `TraceError`: steps
-that are not 0, 1, 2…, an event that is published twice, by another client, out of its publisher's
-order, or listed but never published, and rows with invalid references. A delivery of an event that
-was never published, or for a subscription that was never requested, is no such defect: a broken
-protocol can cause it, and the checker names it.
+Nothing is checked here, but a `TraceError` rejects a trace that no run can have left: steps that are not 0, 1, 2…, an
+event that is published twice, by another client, out of its publisher's order, or listed but never published, and rows
+with invalid references. A delivery of an event that was never published, or for a subscription that was never
+requested, does not make a trace invalid: a faulty protocol can cause it, and the checker reports it.
 """
 
 from operator import attrgetter

@@ -3,15 +3,14 @@
 Let H be the accepted history of a subscription S.
 
 - `fifo-inversion`: e1 and e2 are events of one publisher, e1 has the lower number, and H has e2
-  before e1. It is reported once for each late e1, against the highest number that came before it.
-- `gap`: e matches S and never came; its number is at or after the starting cut of its publisher,
+  before e1. It is reported once for each late e1, with the highest number delivered before it.
+- `gap`: e matches S and was never delivered; its number is at or after the starting cut of its publisher,
   and either H has an event of that publisher with a higher number, or e is not after the
   publisher's ending cut.
 
-Matching events that never came fall into three groups, by the publisher's cuts (`absences`). Those
-*before the start* are not handled here: only causality can make them due. Those *within* are gaps.
-Those *after the last* event that came may still come; `causal_order` and `progress` define when
-they should have.
+Matching events that were never delivered form three groups, by the publisher's cuts (`absences`). Events *before the
+start* are not handled here: only causality can make them due. Events *within* are gaps. Events *after the last*
+delivered one may still arrive; `causal_order` and `progress` define when they should have.
 """
 
 from collections.abc import Mapping

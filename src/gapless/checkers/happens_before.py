@@ -1,20 +1,21 @@
 """Computes Lamport's happens-before relation over clients from `history`.
 
-An event happens before another if the publisher of the second had published or delivered the first before it
-published the second, and so on in chains. A publisher numbers its events in the order in which it publishes
-them, so the past of an event holds, of every publisher, exactly the events up to some number. That vector is
-the past: e1 happens before e2 if and only if past(e2)[publisher of e1] >= seq of e1, for events of different
-publishers, and seq of e1 < seq of e2 for events of one.
+An event happens before another if the publisher of the second had published or received the first before it published
+the second, and so on in chains. A publisher numbers its events in the order in which it publishes them, so the past of
+an event contains, of every publisher, exactly the events up to some number. That vector represents the past: e1 happens
+before e2 if and only if past(e2)[publisher of e1] >= seq of e1, for events of different publishers, and seq of e1 < seq
+of e2 for events of one publisher.
 
-The histories are replayed client by client. A client that delivers an event whose past is not known yet waits
-until its publisher has got there; if in the end somebody still waits, the histories contradict each other.
-A client merges what it was delivered only when it publishes, the latest delivery first (`Knowledge`): what it knows
-already is skipped, and under causal delivery that is nearly everything. A past that did not grow is shared.
+The histories are replayed client by client. A client that received an event whose past is not known yet waits until the
+replay of the event's publisher has reached that event. If some client still waits at the end, the histories contradict
+each other. A client merges the pasts of delivered events only when it publishes, the latest delivery first
+(`Knowledge`): entries that it knows already are skipped, and under causal delivery these are nearly all. A past that
+did not grow is shared.
 
-The relation can be taken over some of the events only, as if the others had not been: that is how causal order
-per topic is judged, where a chain that leads through another topic does not count.
+The relation can be restricted to some of the events, as if the others had not been published. Causal order per topic is
+checked that way, because a chain that leads through another topic does not count.
 
-An *act* is a number: that of the event that was delivered, or `~number` of the one that was published.
+An *act* is a number: that of a delivered event, or `~number` of a published one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,8 @@ class Knowledge(Generic[P]):
         self._fresh[event.publisher] = event if event.seq >= before.seq else before
 
     def has_received(self, seq: int) -> bool:
-        """Return whether the client was delivered an event whose past contains its own event `seq`, or a later one."""
+        """Return whether the client received an event whose past contains the client's own event `seq`, or a
+        later one."""
         return any(event.past.get(self.client, 0) >= seq for event in self._fresh.values())
 
     def publish(self) -> Vector:
@@ -85,7 +87,7 @@ class HappensBefore:
         self._replay(run)
 
     def past(self, number: int) -> Vector:
-        """Return the past of the event with this number."""
+        """Return the past of the event with this index."""
         return self._pasts[number]
 
     def advances(self, number: int) -> Vector:

@@ -1,4 +1,4 @@
-"""Describes clients whose part of a trace is incomplete. The verdict says that unknown actions were not checked.
+"""Describes clients whose part of a trace is incomplete. The verdict says that their unknown actions were not checked.
 
 A client is *cut short* if its part of a live trace does not state that it is complete: it was killed, ended without
 `close()`, or is still running; or it wrote none, and others received its events. Its known actions are checked as
@@ -17,7 +17,7 @@ from gapless.trace import CutShortRow, EventRow, HistoryRow
 __all__ = ["NAMED_MAX", "IncompleteClient", "incomplete_sentences"]
 
 NAMED_MAX = 3
-"""The maximum number of clients named in the reason of a verdict; the verdict itself lists all."""
+"""The maximum number of clients named in the reason of a verdict. The verdict itself lists all of them."""
 
 
 class IncompleteClient:
@@ -37,7 +37,7 @@ class IncompleteClient:
         return row is None or event.seq <= row.sent_seq
 
     def check_deliveries(self, histories: dict[str, list[HistoryRow]], run: str) -> None:
-        """Raise an error if a delivered event was not sent: no run can leave such a trace."""
+        """Raise an error if a delivered event was not sent, because no run can leave such a trace."""
         if not self._rows:
             return
         for history in histories.values():
@@ -51,7 +51,7 @@ class IncompleteClient:
                     )
 
     def reason(self) -> str:
-        """Return an addition to the reason of a verdict, or an empty string if all clients are complete."""
+        """Return a sentence to be added to the reason of a verdict, or an empty string if all clients are complete."""
         clients = list(self._rows)
         if not clients:
             return ""

@@ -33,7 +33,7 @@ class RunFindings(msgspec.Struct):
     first: int = 0
     """The index of the first anomaly's subscription; anomalies without one come last."""
     silence: tuple[int, str] | None = None
-    """The first subscription whose missing events prove nothing, and the reason."""
+    """The first subscription that received nothing without proving an anomaly, and why that proves nothing."""
     accepted: int = 0
     reported_losses: int = 0
 
@@ -106,7 +106,8 @@ class RunChecker:
         chains_max: int | None = None,
         clients: Callable[[str], bool] = lambda client: True,
     ) -> None:
-        """`chains_max` is the maximum number of proofs. `clients` are those whose subscriptions are checked."""
+        """Create the checker of a run. `chains_max` is the maximum number of proofs. `clients` are those whose
+        subscriptions are checked."""
         self._evidence = evidence
         self._is_mine = clients
         self._chains: dict[str, Chains] = {}

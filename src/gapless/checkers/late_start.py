@@ -1,4 +1,4 @@
-"""Checks the guarantee of a returned `subscribe()`, and finds `late-start`.
+"""Checks the guarantee that a returned `subscribe()` gives, and finds `late-start`.
 
 A subscription S that is ready with the *whole* cut promises every matching event whose `publish()`
 began, anywhere in the network, after its `subscribe()` had returned. Event e of publisher p is a

@@ -1,21 +1,21 @@
 """Finds `unobserved` events, and decides when a verdict is `unknown`.
 
-In a run that went on until it was quiet, with all faults healed, let S be a subscription that did not end, of a client
-that is not cut short: for those that are, no run is quiet.
+Consider a run that continued until it was quiet, with all faults healed. Let S be a subscription that did not end, of a
+client whose part of the trace is complete (for incomplete clients, no run is quiet).
 
-- If S never became active, that is `unobserved`, without an event. Nothing else is unobserved for it.
-- Else event e is `unobserved` if it matches S and never came, its number is at or after the starting cut of its
-  publisher and after all that came of that publisher, and it is no causal-inversion.
+- If S never became active, that is `unobserved`, without an event. Nothing else is unobserved for S.
+- Otherwise event e is `unobserved` if it matches S and was never delivered, its number is at or after the starting cut
+  of its publisher and after all delivered events of that publisher, and it is not a causal-inversion.
 
 A run without an anomaly is `unknown`, rather than `valid`, if
 
-- nothing was accepted for any subscription; or
-- the run was not quiet, and some subscription is due something (an event that matches, from the starting cut of
-  its publisher on, not after the end) and got nothing at all; or
-- the run was quiet, and some subscription that lives and is active got nothing at all, though an event that
-  matches was published after it became active: by a publisher without a cut, else it would be unobserved.
+- no delivery was accepted for any subscription; or
+- the run was not quiet, and some subscription received nothing at all although an event was due to it (an event
+  that matches, from the starting cut of its publisher on, not after the end); or
+- the run was quiet, and some active subscription received nothing at all, although a matching event was published
+  after it became active: by a publisher without a cut, because otherwise the event would be unobserved.
 
-For `best-effort` only the first of these counts: such a protocol owes nothing.
+For `best-effort` only the first of these applies, because such a protocol guarantees no delivery.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,8 @@ def find_unobserved(history: History, missing: list[Publication]) -> Iterator[An
 
 
 def silence(history: History, missing: Absences, quiesced: bool) -> str | None:
-    """Return why the silence of a subscription proves nothing. Return None if it received events, or was due none."""
+    """Return why a subscription that received nothing proves nothing. Return None if it received events, or none were
+    due."""
     row = history.row
     if history.accepted:
         return None

@@ -1,12 +1,12 @@
 """Checks one subscription incrementally, processing its events in order.
 
-An event is *open* if it matches and has not come. Anomalies of deliveries are known at once, and
-are final (`acceptance`, `gapless_fifo`, `causal_order`, `reported_loss`). Anomalies of missing
-events follow from the open ones, so they are computed for each report.
+An event is *open* if it matches and has not been delivered. Anomalies of deliveries are known at once, and are final
+(`acceptance`, `gapless_fifo`, `causal_order`, `reported_loss`). Anomalies of missing events follow from the open ones,
+so they are computed for each report.
 
-A batch check (`judge`) feeds one subscription of a whole trace to the end: its promises, all events
-due, and every delivery; then it asks once. A live check (`live.subscription`) asks repeatedly, and
-drops what is no longer needed.
+A batch check (`judge`) passes the complete trace of one subscription: its cuts, all due events, and every delivery;
+then it asks for the result once. A live check (`live.subscription`) asks repeatedly, and drops what is no longer
+needed.
 """
 
 from bisect import bisect_right
@@ -47,7 +47,7 @@ class Findings(msgspec.Struct, frozen=True):
     accepted: int
     reported_losses: int
     silence: str | None
-    """Why the silence of the subscription proves nothing."""
+    """If the subscription received nothing: why that proves nothing."""
 
 
 class SubscriptionChecker:

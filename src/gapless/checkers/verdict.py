@@ -67,7 +67,7 @@ class Anomaly(msgspec.Struct, frozen=True):
     event: str | None
     """The event that is wrong or missing; None for a subscription that never became active."""
     publisher: str | None
-    """The publisher of the event; for `false-past`, the publisher whom the wrong entry concerns."""
+    """The publisher of the event; for `false-past`, the publisher that the wrong entry is about."""
     witness: tuple[str, ...]
     """Event ids, and steps written as `client#step`, that prove the anomaly."""
     message: str

@@ -78,12 +78,12 @@ def connect(
         url: the addresses of one or more brokers, `gapless://host:port,host:port`, or `gapless+tls://…` with TLS. The
             first that answers names all others, so one is enough; more help if it is down. Without it, the environment
             variable `GAPLESS_URL` has the URL, and `GAPLESS_CREDENTIALS` the path of the credentials.
-        name: the first part of the client's name, for logs and traces; what makes it unique is appended.
+        name: the first part of the client's name, for logs and traces; a unique suffix is appended.
         timeout_s: how long to look for a broker.
         trace: a directory in which the client records what it does (see `docs/TRACE_FORMAT.md`). By default the
             client records if the network asks for it, and warns if that directory does not exist on this machine.
-        credentials: for TLS, which authority to trust and who the client is: `gapless.Credentials`, or the path of a
-            file with them. The name of the client then begins with that of its user.
+        credentials: for TLS, the authority to trust and the identity of the client: `gapless.Credentials`, or the path
+            of a file with them. The name of the client then begins with that of its user.
         codec: "json", "msgpack", "arrow", or an object with `encode` and `decode`: payloads may be any values that it
             can encode, and `client.decode(event)` reads them.
         middleware: `gapless.Middleware` objects, called with each event that is published, delivered or acknowledged.

@@ -232,7 +232,7 @@ class Deliveries:
             self._replay.begin()
 
     def _count(self, position: Position, counted: Volume) -> None:
-        """Record the volume of the events up to this position; only a survey is interested."""
+        """Record the volume of the events up to this position. Only surveys use it."""
 
     def _settle(self) -> None:
         if not self._pending_events and not self._skips:

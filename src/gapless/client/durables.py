@@ -43,14 +43,14 @@ def check_durable(
 
 
 def check_max_deliveries(ack: AckMode, value: object) -> None:
-    """Check the number of deliveries after which an event becomes a dead letter."""
+    """Raise an error if the number of deliveries after which an event becomes a dead letter is invalid."""
     check_count("max_deliveries", value)
     if ack != "manual":
         raise CallError('max_deliveries is for ack="manual": ack="auto" acknowledges every event that was taken')
 
 
 def check_redelivery(redeliver_s: object, *, group: bool) -> None:
-    """Check the time after which a group redelivers events that were not acknowledged."""
+    """Raise an error if the time after which a group redelivers unacknowledged events is invalid."""
     if not group and redeliver_s != REDELIVER_S:
         raise CallError("redeliver_s is for subscriptions that a group shares: say group=True, too")
     check_span("redeliver_s", redeliver_s, REDELIVER_MIN_S, REDELIVER_MAX_S)

@@ -19,13 +19,13 @@ __all__ = ["Milestones", "Stretch", "Survey", "begin_survey"]
 
 
 class _Client(Protocol):
-    """The client that reads."""
+    """The part of a client that a survey uses."""
 
     _subscribing: Subscribing
 
 
 class Stretch(NamedTuple):
-    """A part of the history: it ends at a position, and has matching events of this volume."""
+    """A part of history: the position at which it ends, and the volume of its matching events."""
 
     until: Position
     volume: Volume

@@ -29,7 +29,7 @@ class PublishingCalls(ClientBase):
         self._replies = Replies(self._asker(), self._publishing)
 
     def _asker(self) -> Any:
-        """Return the client as one that can also subscribe, for replies."""
+        """Return this client, typed as one that can also subscribe, to receive replies."""
         return self
 
     async def advertise(self, filter: str) -> Advertisement:

@@ -179,7 +179,7 @@ class Registrations:
             del self._listing[number]
 
     async def move(self, call: MoveDurable) -> None:
-        """Return when the durable subscription was moved or deleted."""
+        """Move or delete a durable subscription. Return when that is done."""
         moved = self._moving[call.request] = _future()
         try:
             self._connection_manager.call(call)

@@ -67,8 +67,8 @@ class SubscribingCalls(ClientBase):
                 order; live events follow, without a gap or a duplicate. If brokers have discarded some of it, a
                 `SkippedError` is raised in its place.
             type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
-            max_pending: end the subscription with a `SlowConsumerError` when more than so many events are pending.
-                None: brokers serve a slow subscription from history.
+            max_pending: end the subscription with a `SlowConsumerError` when more than this number of events are
+                pending. None: brokers serve a slow subscription from history.
 
         Example: `async with client.subscribe("topic = 'price' AND amount < 10") as prices:`
         """
@@ -141,9 +141,10 @@ class SubscribingCalls(ClientBase):
             ack: "auto" acknowledges an event when you ask for the next one; "manual" when you call `event.ack()` or
                 `subscription.ack()`, or leave `async with event:`. Only "manual" has `event.nack()`.
             replace: allow another filter or `group` than before.
-            redeliver_s: in a group, redeliver an event to another member if it is not acknowledged for so long.
-            max_deliveries: an event that was delivered so often without an acknowledgement becomes a dead letter, an
-                event with `dead_letter.subscription` and the event's own attributes with the prefix `event.`.
+            redeliver_s: in a group, redeliver an event to another member if it is not acknowledged within this time.
+            max_deliveries: an event that was delivered this many times without an acknowledgement becomes a dead
+                letter, an event with `dead_letter.subscription` and the event's own attributes with the prefix
+                `event.`.
             max_pending: as for `subscribe`.
 
         Example: `async with client.durable("billing", "topic = 'order'", ack="manual") as orders:`
@@ -208,7 +209,7 @@ class SubscribingCalls(ClientBase):
         """Return a reader for an archive, which is a directory that `gapless archive` writes.
 
         Parameters:
-            directory: where the archive is.
+            directory: the directory of the archive.
 
         Example: `trades = client.archive("trades").subscribe("topic = 'trade'", since="30d")`
         """
@@ -232,7 +233,7 @@ class SubscribingCalls(ClientBase):
         from one position to the next.
 
         Parameters:
-            filter: what to count.
+            filter: the condition for the events to count.
             since: the positions are after this one.
             until: the last of them. None: the newest position.
             events: how many matching events may lie between two positions. Events of one timestamp stay together.
@@ -266,7 +267,7 @@ class SubscribingCalls(ClientBase):
             group: share the requests with all clients that answer with the same group, a durable subscription of this
                 name: each goes to one of them. Requests that arrive while there is no worker wait for the next.
             concurrency: how many requests are handled at the same time.
-            redeliver_s: in a group, redeliver a request to another worker if it is not finished for so long.
+            redeliver_s: in a group, redeliver a request to another worker if it is not finished within this time.
             max_pending: as for `subscribe`.
 
         Example: `async with client.answer("topic = 'ask'", price, group="quotes") as answering:`
@@ -301,7 +302,7 @@ class SubscribingCalls(ClientBase):
         return await self._subscribe(filter, None, None, max_pending)
 
     def _answerer(self) -> Any:
-        """Return the client as one that can also publish, for replies."""
+        """Return this client, typed as one that can also publish, to send replies."""
         return self
 
     async def unsubscribe(self, subscription: Subscription[Any]) -> None:

@@ -42,7 +42,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
         """Request redelivery of the event, in a group to another member if there is one. Requires `ack="manual"`.
 
         Parameters:
-            delay_s: redeliver it after so many seconds, up to a day.
+            delay_s: the delay before the redelivery in seconds, up to a day.
 
         Example: `event.nack(delay_s=5)`
         """

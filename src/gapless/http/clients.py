@@ -57,7 +57,7 @@ class SharedClient:
         if self._asking is None or self._asking.done():
             self._asking = self._steps.start(self.client.position(), "position")
             return await asyncio.shield(self._asking)
-        if self._next is None or self._next.done():  # the request in progress may have begun before the publication
+        if self._next is None or self._next.done():  # the request in progress may have started before the publication
             self._next = self._steps.start(self._after(self._asking), "position")
         return await asyncio.shield(self._next)
 

@@ -102,7 +102,7 @@ def _feed(gateway: Gateway, caller: Caller, broker: str, topic: str) -> Feed:
 
 
 class _Log:
-    """The recent log lines of one broker. Each query asks for the lines that follow."""
+    """The recent log lines of one broker. Each query asks for the lines after the last known one."""
 
     def __init__(self, gateway: Gateway, broker: str) -> None:
         self._gateway = gateway
@@ -111,7 +111,7 @@ class _Log:
         self._lines: list[dict[str, Any]] = []
 
     async def ask(self) -> dict[str, Any]:
-        """Query the broker for further lines. Return its run and its last lines."""
+        """Query the broker for new lines. Return its run and its last lines."""
         known = self._lines[-1]["number"] if self._lines else 0
         found = await self._gateway.network.log(self._broker, known)
         if known and found["run"] != self._run:

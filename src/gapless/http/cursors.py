@@ -1,4 +1,5 @@
-"""The place where a stream of events stopped, as text: the id of a server-sent event, for an exact `Last-Event-ID`.
+"""The place where a stream of events stopped, as text. It is the id of a server-sent event, for an exact
+`Last-Event-ID`.
 
 History arrives in the order of positions, so the position of the last event is enough. Live events arrive in causal
 order, which is not that of positions: an event with a smaller position may still follow. So a cursor is a position up

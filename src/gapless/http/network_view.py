@@ -47,9 +47,8 @@ class NetworkView:
         return await self._samples.get()
 
     async def log(self, name: str, after: int) -> dict[str, Any]:
-        """Return the last lines of one broker's log: `run` identifies its start, and `lines` are those after
-        a number.
-        """
+        """Return the last lines of one broker's log: `run` identifies the start of the broker, and `lines` are the
+        lines after number `after`."""
         about = f"log {after}"
         if name == self._broker.name:
             own: dict[str, Any] = self._broker.report(about)["log"]

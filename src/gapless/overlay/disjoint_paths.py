@@ -20,7 +20,7 @@ def disjoint_paths(
 ) -> tuple[tuple[str, ...], ...]:
     """Return up to `most` paths from start to end that share no inner broker; both ends are included."""
     used: dict[str, dict[str, None]] = {}
-    """The next places on the paths found so far."""
+    """The next brokers on the paths found so far, by broker."""
     before: dict[str, str] = {}
     """For each inner broker of a path, the broker before it."""
     for _ in range(most):

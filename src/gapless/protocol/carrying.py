@@ -1,4 +1,4 @@
-"""Finds the contents of a message by the names of its fields, which mean the same in all protocols.
+"""Finds the contents of a message by the names of its fields, which have the same meaning in all protocols.
 
 | field | content |
 | --- | --- |

@@ -51,7 +51,7 @@ class Start(msgspec.Struct, frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A message from a peer has arrived."""
+    """A message from a peer."""
 
     peer: str
     message: Message

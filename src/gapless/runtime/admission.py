@@ -41,9 +41,8 @@ class Admission:
     def __init__(
         self, house: AdmissionHost, broker_security: BrokerSecurity | None, around: list[str], trace: str
     ) -> None:
-        """`broker_security` authenticates peers; None accepts every peer. `around` lists alternative brokers for
-        clients.
-        """
+        """Create the admission of one broker. `broker_security` authenticates peers; None accepts every peer. `around`
+        returns the other brokers that a client can use."""
         self.met: dict[str, tuple[int, int]] = {}
         """For each broker, the incarnation and boot of the last start that this one has met."""
         self.on_met: Callable[[dict[str, tuple[int, int]]], None] = lambda met: None

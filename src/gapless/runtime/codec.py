@@ -156,7 +156,7 @@ def size_of(attributes: Mapping[str, Any], payload: bytes) -> int:
 
 @lru_cache
 def _carrying(types: tuple[type[msgspec.Struct], ...]) -> frozenset[type[msgspec.Struct]]:
-    """Return those that may carry events. All codecs of a process share the result, and the decoders."""
+    """Return the message types that can contain events. All codecs of a process share this result, and the decoders."""
     return frozenset(kind for kind in types if may_carry_events(kind))
 
 

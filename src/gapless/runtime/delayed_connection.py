@@ -2,10 +2,6 @@
 
 On one machine, a network gets the latencies of a country-wide one, so that operations with and without round trips can
 be told apart. Frames stay in order. Only traffic between brokers is delayed, not greetings and clients.
-
-For development: a network on one machine gets the latencies of a country-wide one, so that
-operations with and without round trips can be told apart. Only traffic between brokers is delayed,
-not greetings and clients.
 """
 
 import time

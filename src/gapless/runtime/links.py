@@ -124,9 +124,8 @@ class Links:
     # ---- opening ------------------------------------------------------------------------------------------
 
     def open(self, peer: str) -> Link:
-        """Return the link to a peer. If it is missing, dial the peer if it is a broker; an absent client is not
-        created.
-        """
+        """Return the link to a peer. A missing link to a broker is created and dialled; for an absent client, return a
+        link that discards messages."""
         link = self.links.get(peer)
         if link is not None:
             return link

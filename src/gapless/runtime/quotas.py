@@ -21,16 +21,15 @@ class Room:
     """How many more subscriptions or advertisements are allowed."""
 
     def __init__(self, what: str, taken: list[tuple[int, int, str]], known: Collection[str]) -> None:
-        """`taken` lists for the user and for the broker the count, the maximum and a name.
-        Subscriptions in `known` are counted already.
-        """
+        """`taken` has for the user and for the broker the current number, the maximum, and a name. Subscriptions in
+        `known` are counted already."""
         self._what = what
         self._taken = taken
         self._known = known
         self._more = 0
 
     def why_not(self, name: str) -> str:
-        """Return why there may not be one more; otherwise count it."""
+        """Count one more registration, and return an empty string; or return why it is not allowed."""
         if name in self._known:
             return ""
         for count, most, whose in self._taken:
@@ -48,7 +47,7 @@ class Share:
         self.connections = 0
         self.coming = _bucket(limits.connections_per_s, now)
         self.attaching = _bucket(limits.attach_share, now)
-        """In seconds of the broker's time."""
+        """The time that clients may take to attach, in seconds of the broker's time."""
         self.publishing = _bucket(limits.publications_per_s, now)
         self.sending = _bucket(limits.bytes_per_s, now)
         self.reading = _bucket(limits.history_bytes_per_s, now)
@@ -64,7 +63,7 @@ class Share:
         return found
 
     def wait_s(self, events: int, size: int, read: int, now: float) -> float:
-        """Return how long to wait after so many events, bytes, and bytes of history."""
+        """Return how long to wait after this number of events, bytes, and bytes of history."""
         taken = ((self.publishing, events), (self.sending, size), (self.reading, read))
         return max((bucket.take(count, now) for bucket, count in taken if bucket is not None and count), default=0.0)
 
@@ -140,9 +139,7 @@ class Quotas:
             del self._idle[oldest], self._shares[oldest]
 
     def wait_s(self, owner: str, *, events: int, size: int, read: int) -> float:
-        """Return how long the owner's client has to wait after so many events, bytes, and bytes of
-        history.
-        """
+        """Return how long the owner's client has to wait after this number of events, bytes, and bytes of history."""
         limited = [share for share in (self.all, self.share(owner)) if share.has_rates]
         return max(share.wait_s(events, size, read, self._clock()) for share in limited) if limited else 0.0
 

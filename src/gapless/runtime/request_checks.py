@@ -168,7 +168,7 @@ class Gate:
         return self._quotas.why_not(owner, self._named(owner), is_client=is_client)
 
     def came(self, link: Link, identity: Identity, host: str) -> None:
-        """Count a client's connection instead of its previous one."""
+        """Count a client's new connection in place of its previous one."""
         self.left(link)
         owner = _owner(identity, host)
         self._clients[link.name] = _Client(owner, self._clock())

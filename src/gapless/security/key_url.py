@@ -38,7 +38,8 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 class _Deadline:
-    """Limits one fetch to `WHOLE_S`: ends its connection while the head is read. Then the reader checks `is_over`."""
+    """Limits one fetch to `WHOLE_S`: closes the connection while the head is read. After that, the reader checks
+    `is_over`."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -48,12 +49,12 @@ class _Deadline:
         self._timer.start()
 
     def watch(self, connection: HTTPConnection) -> HTTPConnection:
-        """Return the connection, after noting which one to end."""
+        """Return the connection, after registering it as the one to close."""
         self._connection = connection
         return connection
 
     def cancel(self) -> None:
-        """Do not end the connection any more."""
+        """Stop the timer, so that the connection is not closed any more."""
         self._timer.cancel()
 
     def _end(self) -> None:

@@ -200,7 +200,7 @@ class Users:
         self._limits = file.limits
 
     def limits_of(self, user: str) -> Limits:
-        """Return the limits of the user."""
+        """Return the limits of the user with this name."""
         found = self.by_name.get(user)
         return self._limits if found is None or found.limits is None else found.limits
 

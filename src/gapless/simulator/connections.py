@@ -212,7 +212,7 @@ class Connections:
         self._set_up(observer, other, False)
         self._watch(observer, other)
 
-    # ---- noticing
+    # ---- detection
 
     def watch_absent(self, slot: Slot) -> None:
         """Let a started or restarted node suspect the nodes to which it has no connection."""
@@ -244,12 +244,12 @@ class Connections:
             self._give(observer, Suspected(target.name))
 
     def trust(self, observer: Slot, target: Slot) -> None:
-        """Withdraw a suspicion, unless the target has crashed since."""
+        """Withdraw a suspicion, unless the target has crashed since then."""
         if observer.alive and target.name in observer.suspects and pair_of(observer, target) not in self._down:
             del observer.suspects[target.name]
             self._give(observer, Trusted(target.name))
 
-    # ---- coming back
+    # ---- reconnecting
 
     def restore(self, a: Slot, b: Slot) -> None:
         """Let both ends reconnect after a delay, if they can communicate again.

@@ -181,7 +181,7 @@ class Simulation:
             self._act(at, partial(self._join, slot))
 
     def call(self, client: str, item: ClientCall, *, at: int) -> None:
-        """Schedule a client's call."""
+        """Schedule a call of a client."""
         self._act(at, partial(self._call, self.slots[client], item))
 
     def acknowledge(self, client: str, subscription: str, *, at: int) -> None:

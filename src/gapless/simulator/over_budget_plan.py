@@ -73,7 +73,7 @@ class OverBudgetPlan:
         fate = self._draw_fate(with_disks) if rng.random() < 0.6 else None
         alive = [name for name in self._overlay.brokers if name not in dead]
         fates = {name: fate or self._draw_fate(with_disks) for name in dead}
-        if hurt & set(alive):  # the notified broker may be down
+        if hurt & set(alive):  # the broker to be notified may be down
             fates = {name: "bare" if fate == "never" else fate for name, fate in fates.items()}
         self._leave_contacts(fates)
         rows: list[Fault] = []

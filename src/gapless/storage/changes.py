@@ -144,7 +144,7 @@ class Changes:
     # ---- chores ---------------------------------------------------------------------------------------------
 
     def do_chores(self, bytes_max: int) -> None:
-        """Delete up to `bytes_max` of the pending deletions, oldest request first."""
+        """Perform pending deletions of up to `bytes_max` bytes, oldest request first."""
         self._flush()
         while self._chores and bytes_max > 0:
             origin, upto = next(iter(self._chores.items()))

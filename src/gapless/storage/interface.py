@@ -152,9 +152,8 @@ class Store(Protocol):
 
 
 class Reader(Protocol):
-    """Reads a store. Calls block, and belong to one thread at a time. Each call sees the state
-    after one commit.
-    """
+    """Reads a store. Calls block; only one thread can use a reader at a time. Each call sees the state after one
+    commit."""
 
     def history(self, origin: str, since: int, until: int, bytes_max: int) -> list[HistoryRow]:
         """Return the rows of history that overlap the range (since, until], ordered by last timestamp. Continue from

@@ -74,7 +74,7 @@ class Groups:
             self.members[subscription].kept.append((count, now_us))
 
     def revoked(self, subscription: str, counts: Iterable[int]) -> None:
-        """Record that a member returned these deliveries, or that they were reassigned to another member."""
+        """Record when a member learned that these single deliveries are acknowledged."""
         if subscription in self.members:
             self.members[subscription].revoked.update(counts)
 

@@ -65,7 +65,7 @@ class Part:
         yield from self.members.values()
 
     def add(self, record: records.Record) -> None:
-        """Take the next record into account."""
+        """Process the next record."""
         match record:
             case records.Delivered():
                 self._delivered(record)
@@ -198,7 +198,7 @@ class Part:
 
 
 def read_part(path: Path) -> list[records.Record]:
-    """Return the records of a part, up to the first invalid one."""
+    """Return the records of a part, up to the first invalid record."""
     try:
         found: list[records.Record] = [records.decode(frame) for frame in read_frames(path) or ()]
     except (OSError, msgspec.MsgspecError) as error:

@@ -1,4 +1,4 @@
-"""Collects what a run shows of its events' timestamps, for subscriptions to history."""
+"""Collects the known timestamps of a run's events, for subscriptions to history."""
 
 from bisect import bisect_right
 from collections.abc import Iterator

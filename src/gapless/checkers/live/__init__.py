@@ -1,4 +1,5 @@
-"""Checks a run in progress: reads what clients write while they write it, and reports the anomalies so far.
+"""Checks a run in progress: reads the trace parts of clients while they are being written, and reports the anomalies so
+far.
 
 | rule | module |
 | --- | --- |

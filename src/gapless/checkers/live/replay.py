@@ -1,18 +1,16 @@
 """Merges the actions of all clients while their parts grow, so that no event is delivered before it is published.
 
-Parts are read at different moments, so a delivery may be known before its publication. Then its
-client waits. A publication is written to disk before it is sent to a broker: if it is missing after
-all parts were read twice more, it was never made. If its publisher has no part at all, deliveries
-of its events are omitted and counted. The output is the facts for each subscription (`facts`);
-nothing is checked here.
+Parts are read at different moments, so a delivery may be known before its publication. Then the replay of its client
+waits. A publication is written to disk before it is sent to a broker: if it is missing after all parts were read twice
+more, it was never made. If its publisher has no part at all, deliveries of its events are omitted and counted. The
+output is the facts for each subscription (`facts`); nothing is checked here.
 
-Subscriptions learn of an event when it is known to have left its publisher: it was confirmed to it,
-or delivered to a client, or the publisher closed its part. Until then it is due to nobody, as in
+Subscriptions learn of an event when it is known to have left its publisher: it was confirmed to the publisher, or
+delivered to a client, or the publisher closed its part. Until then it is not due to any subscription, as in
 `incomplete_clients`.
 
-Its past is a vector, as in `happens_before`. Events are held for `HORIZON_MS` for new
-subscriptions. Older ones are not due to them; if one is delivered anyway, it is counted, but not
-checked.
+The past of an event is a vector, as in `happens_before`. Events are kept for `HORIZON_MS` for new subscriptions. Older
+ones are not due to them; if one is delivered anyway, it is counted, but not checked.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +35,7 @@ HORIZON_MS = 30_000.0
 KEPT_MAX = 5_000
 """Maximum number of events of one publisher that are kept for new subscriptions."""
 PATIENCE = 2
-"""How often all parts are read again before a missing event counts as never published."""
+"""The number of times that all parts are read again before a missing event counts as never published."""
 LEFT_MAX = 100_000
 """Maximum number of former clients whose last event number is kept."""
 MISSING_MAX = 10_000
@@ -100,7 +98,8 @@ class Replay:
         self._missing: dict[str, tuple[int, int]] = {}
         """For publishers without a part, the last delivered number and the number of omitted deliveries."""
         self._unknown: dict[str, int] = {}
-        """For clients of which no part was read yet, how often all parts were read since."""
+        """For each client without a part so far, the number of times that all parts were read since its first delivered
+        event."""
         self._routes: dict[str, _Route] = {}
         self._events = 0
         self._now_ms = 0.0
@@ -215,7 +214,7 @@ class Replay:
         del client.queue[:done]
 
     def _is_alone(self, client: _Client) -> bool:
-        """Return whether the client waits for a publication although no other client's wait explains that."""
+        """Return whether the client waits for a publication and no other waiting client can still provide it."""
         head = client.queue[0] if client.queue else None
         if not isinstance(head, records.Delivered):
             return False
@@ -223,7 +222,7 @@ class Replay:
         return publisher is None or not publisher.queue
 
     def _is_decided(self, record: records.Delivered) -> bool:
-        """Return whether it is known if the delivered event was published."""
+        """Return whether it is known if the delivered event was ever published."""
         publisher = self._clients.get(record.publisher)
         if publisher is None:
             return record.publisher in self._left or record.publisher in self._missing
@@ -354,7 +353,7 @@ class Replay:
         return None, "forgotten" if 0 < record.seq <= publisher.floor else "unpublished"
 
     def _release(self, client: _Client) -> Iterator[FactFor]:
-        """Yield the client's events that have left it, as facts for subscriptions."""
+        """Yield facts about the client's events that are now known to have left it."""
         upto = min(client.sent, client.published)
         for seq in range(client.reported + 1, upto + 1):
             held = client.window.get(seq)

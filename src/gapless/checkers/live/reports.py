@@ -43,15 +43,15 @@ class SubscriptionReport(msgspec.Struct, frozen=True):
     lag: int
     """The number of matching events that have left their publishers and are not delivered yet."""
     behind_ms: float
-    """The age of the oldest of these events."""
+    """The age in milliseconds of the oldest of these events."""
     open: int
     """The number of events that the checker keeps for the subscription."""
     unjudged: int
     """The number of deliveries that were too old to be checked."""
     anomalies: list[Anomaly]
-    """The anomalies if the run continues."""
+    """The anomalies so far, if the run continues."""
     at_rest: list[Anomaly]
-    """The anomalies if nothing more arrives."""
+    """The anomalies if the run ended now and nothing more arrived."""
     more: dict[AnomalyKind, int]
     """The number of anomalies that are counted but not listed, by kind."""
     silence: str | None

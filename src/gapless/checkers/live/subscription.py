@@ -1,15 +1,14 @@
-"""Checks one subscription of a running network: a `SubscriptionChecker` for late facts, in bounded memory.
+"""Checks one subscription of a running network: a `SubscriptionChecker` that accepts late facts, in bounded memory.
 
-A gap becomes a `fifo-inversion` if the event arrives later. A cut may become known after events
-that it excludes have arrived: these events are then spurious, and do not count.
+A gap becomes a `fifo-inversion` if the event arrives later. A cut may become known after events that it excludes have
+arrived: these events are then spurious, and their deliveries are revoked.
 
-So the state is the open events, one or two numbers for each publisher, and the anomalies. The last
-`RECENT` deliveries are remembered, to report when a duplicate came first. An event before the start
-of its publisher is dropped when it can no longer become due: it was published before the
-subscription was active, and none of its causes can still arrive.
+The state is therefore the open events, one or two numbers for each publisher, and the anomalies. The last `RECENT`
+deliveries are remembered, so that the report of a duplicate can name the first delivery. An event before the start of
+its publisher is dropped when it can no longer become due: it was published before the subscription was active, and none
+of its causes can still arrive.
 
-A witness lists only the cause and its effect. A chain through other clients would require the
-history of all of them.
+A witness lists only the cause and its effect. A chain through other clients would require the history of all of them.
 """
 
 from collections import Counter
@@ -96,7 +95,7 @@ class LiveChecker:
 
 
 class _BoundedJudge(SubscriptionChecker):
-    """Checks a subscription that was requested."""
+    """Checks a subscription that exists."""
 
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee) -> None:
         super().__init__(row, guarantee)
@@ -188,7 +187,7 @@ class _BoundedJudge(SubscriptionChecker):
     # ---- late cuts -------------------------------------------------------------------------------------------------
 
     def _revoke(self, publisher: str) -> None:
-        """Revoke deliveries that a cut excludes which became known later. They are spurious, and do not count."""
+        """Revoke deliveries that a cut excludes which became known later. They are spurious."""
         row = self.history.row
         came = [
             (int(seq), step)
@@ -325,7 +324,7 @@ class _BoundedJudge(SubscriptionChecker):
 
 
 def _is_void(found: Anomaly, revoked: Delivery, left: list[int]) -> bool:
-    """Return whether an inversion existed only in relation to an event that does not count."""
+    """Return whether an inversion was found only in relation to a delivery that was revoked."""
     if found.kind != "fifo-inversion" or found.witness[0] != revoked.event_id:
         return False
     late = int(str(found.event).rpartition(":")[2])

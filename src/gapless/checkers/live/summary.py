@@ -10,9 +10,8 @@ __all__ = ["sum_up"]
 
 
 def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: bool) -> Verdict:
-    """Return the verdict that `check` would give if the run ended now. `quiesced` means in silence, with all faults
-    healed.
-    """
+    """Return the verdict that `check` would give if the run ended now. `quiesced` means that nothing is in flight and
+    all faults are healed."""
     assert run.run is not None
     cut_short = IncompleteClient(run.open_clients, run.run.run)
     found: list[Anomaly] = []
@@ -39,7 +38,8 @@ def sum_up(run: RunReport, reports: Iterable[SubscriptionReport], *, quiesced: b
 
 
 def _counts(anomaly: Anomaly, cut_short: IncompleteClient) -> bool:
-    """Return whether the anomaly is certain. The last publications of an incomplete client may be unknown."""
+    """Return whether the anomaly is certain. It is not if the last publications of an incomplete client could explain
+    it."""
     is_unpublished = anomaly.kind == "spurious" and anomaly.publisher is None and anomaly.event is not None
     return not (is_unpublished and str(anomaly.event).rpartition(":")[0] in cut_short)
 
