@@ -1,13 +1,13 @@
 """Runs every benchmark in this folder, stores their figures, and prints a summary.
 
     python benchmarks                       # minutes
-    python benchmarks --quick               # a glance
-    python benchmarks --only filters        # one of them; may be said several times
-    python benchmarks --against FILE        # and ratios to an earlier run
+    python benchmarks --quick               # a short run
+    python benchmarks --only filters        # one of them; can be repeated
+    python benchmarks --against FILE        # with ratios to an earlier run
 
-A benchmark is a program that prints its figures, writes them as JSON with `--out`, knows `--quick`, and fails if it is
-slower than we ask of ourselves. All figures of a run, with a description of the machine, are in one file under
-`out/bench`; `--against` takes such a file.
+A benchmark is a program that prints its figures, writes them as JSON with `--out`, supports `--quick`, and fails if it
+is slower than required. All figures of a run, with a description of the machine, are stored in one file under
+`out/bench`; `--against` reads such a file.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def numbers(figures: Any, path: str = "") -> Iterator[tuple[str, float]]:
 
 
 def ratios(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
-    """Yield a line for each number that both runs have and that differs."""
+    """Return a line for each number that both runs have and that differs."""
     lines = []
     for name, result in now.items():
         before = dict(numbers(then.get(name, {}).get("figures")))

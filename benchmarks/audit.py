@@ -124,7 +124,7 @@ class Synthetic:
         cheap = prices < PRICES // 2
         asked = (topics[:, :, None] == self.topic_of) & cheap[:, :, None] & (rounds[:, None, None] > self.start)
         for place in np.flatnonzero(np.isin(rounds, list(self.lost))):
-            # Of a consumer, in the middle of its history: nothing follows from what it was not delivered.
+            # Omit one delivery to a consumer, which publishes nothing, so that no event depends on the delivery.
             hits = np.argwhere(asked[place, :, PUBLISHERS:])
             if len(hits):
                 asked[place, hits[0][0], PUBLISHERS + hits[0][1]] = False

@@ -1,18 +1,18 @@
-"""Measures what a subscriber notices of ten open consoles.
+"""Measures how much ten open consoles slow down a subscriber.
 
     python benchmarks/consoles.py            # four minutes
-    python benchmarks/consoles.py --quick    # a glance
+    python benchmarks/consoles.py --quick    # a short run
 
 One broker delivers 1,000 events per second, while ten consoles are opened and closed every few seconds. Broker,
-publisher, subscriber and consoles are processes of their own. Each console watches all that any view of the page
-watches, and has a live tail of what is published seldom.
+publisher, subscriber and consoles are separate processes. Each console watches all topics that any view of the page
+watches, and has a live stream of rarely published events.
 
 Latencies are compared second by second: the median of the p99 of all seconds with consoles, and of those without. Other
-work on the machine changes both. How much it does is found by dividing the seconds without consoles into two groups at
-random, many times: 95 % of these differences are below the *noise*. The processor time that consoles cost the broker
-hardly depends on other work.
-Fails if the p99 rises by more than the noise, if a console takes more than 4 ms of the broker's processor in each
-second, or if a turn of its event loop that served a request took more than 20 ms.
+work on the machine changes both. To measure this effect, the seconds without consoles are divided into two groups at
+random, many times: 95 % of the differences between the groups are below the *noise*. The processor time that consoles
+cost the broker hardly depends on other work. The benchmark fails if the p99 rises by more than the noise, if a console
+takes more than 4 ms of the broker's processor in each second, or if a turn of its event loop that served a request took
+more than 20 ms.
 """
 
 import argparse
@@ -61,7 +61,7 @@ STATES = ("without", "with")
 
 
 class GaplessWithHttp(Gapless):
-    """One broker that serves HTTP."""
+    """A broker that serves HTTP."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ def processor_ns(process: int) -> int:
 
 
 def noise(figures: Sequence[float]) -> float:
-    """Return the difference below which 95 % of random divisions of the figures into two groups stay."""
+    """Return the difference below which 95 % of the random divisions of the figures into two groups stay."""
     draw = random.Random(0)
     differences = []
     for _ in range(DIVISIONS):
@@ -207,7 +207,7 @@ def noise(figures: Sequence[float]) -> float:
 
 
 def main() -> int:
-    """Print the table; return 1 if the subscriber notices the consoles."""
+    """Print the table; return 1 if the consoles slow down the subscriber."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

@@ -1,13 +1,14 @@
 """Measures how fast a broker stores and reads data, compared with a plain file in the same run.
 
     python benchmarks/disk.py            # a minute
-    python benchmarks/disk.py --quick    # a glance
-    python benchmarks/disk.py --dir DIR  # on the disk that counts; else where this project lies
+    python benchmarks/disk.py --quick    # a short run
+    python benchmarks/disk.py --dir DIR  # on this disk instead of the project's
 
-The bare file is appended to and synced (`fdatasync`) for each batch, by a thread that does nothing else: no disk does
-it faster. Both take turns, so that both meet the same machine; ratios are medians of turns. Reading is beside a file
-of the same blobs, each with its length and a CRC that is checked, too. Fails if small batches are synced less than 0.4
-times as often as the bare file is, one at a time, or less than twice as often with many on their way.
+A thread that does nothing else appends each batch to the plain file and syncs it (`fdatasync`): no store can be faster
+on this disk. The two are measured alternately under the same conditions; ratios are medians of these turns. Reading is
+compared with a file of the same blobs, each with its length and a CRC that is also checked. The benchmark fails if the
+rate of synced small batches, relative to the plain file, is less than 0.4 with one batch at a time, or less than 2 with
+many in flight.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
-"""Measures how many lost events the five recoveries of `epidemic` restore, and their cost.
+"""Measures how many lost events the five recovery strategies of `epidemic` restore, and their cost.
 
     python benchmarks/epidemic_recovery.py            # minutes
-    python benchmarks/epidemic_recovery.py --quick    # only what must hold
+    python benchmarks/epidemic_recovery.py --quick    # only the required result
     python benchmarks/epidemic_recovery.py --json     # figures for a machine
 
-Brokers form a random tree of degree 4 at most. Each pattern asks for one attribute, each event has a few of them.
-Publishers publish steadily, the numbers count events of the middle of the run: before it every subscriber has time to
-hear of every source once, without which pull cannot notice a loss; after it there is time to recover.
+Brokers form a random tree of degree 4 at most. Each pattern matches one attribute, and each event has a few of them.
+Publishers publish steadily, and only events in the middle of the run are counted. Before that, every subscriber has
+time to receive an event of every source, without which pull cannot notice a loss; after that, there is time to recover.
 
 1. 100 brokers, 20 % loss on every link. Without recovery a large share is lost; push and combined pull must deliver
    99 % (`DELIVERED_LEAST`), or the program fails.
-2. The paper says that pull suffers where subscriptions hardly intersect: fewer and fewer subscribers for each pattern.
-3. It says that push suffers from many patterns, and that what counts is how many an event matches: more patterns in
-   all, more for each event, and as many in all but in groups that have nothing to do with each other.
-4. No loss, but links of the tree are replaced by others all the time.
+2. The paper says that pull is less effective if subscriptions hardly intersect. The benchmark varies the number of
+   subscribers for each pattern.
+3. The paper says that push is less effective with many patterns, and that the number of patterns that an event matches
+   is decisive. The benchmark varies the number of patterns, the number of matches, and the number of independent
+   groups.
+4. No loss, but links of the tree are replaced all the time.
 """
 
 import argparse
@@ -52,9 +54,9 @@ from gapless_papers.protocols.epidemic.options import Recovery
 
 RECOVERIES: tuple[Recovery, ...] = ("none", "push", "subscriber-pull", "publisher-pull", "combined-pull")
 DELIVERED_LEAST = 0.99
-"""The required share for push and combined pull, with 20 % loss on each link."""
+"""The required share of delivered events for push and combined pull, with 20 % loss on each link."""
 LOST_LEAST = 0.5
-"""The required loss without recovery."""
+"""The minimum loss without recovery, which shows that the network loses enough."""
 START_MS = 2000.0
 """The time at which all subscriptions are known everywhere, although their messages can be lost."""
 
@@ -209,7 +211,7 @@ def _deliveries(trace: Trace, since_ms: float, until_ms: float) -> tuple[int, in
     return len(due), len(due & came)
 
 
-# ---- the questions
+# ---- comparisons from the paper
 
 SMALL: dict[str, Any] = {
     "brokers": 50, "rate": 40.0, "warm_ms": 5_000.0, "measured_ms": 3_000.0, "drain_ms": 3_000.0,

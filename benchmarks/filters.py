@@ -1,13 +1,13 @@
 """Measures how fast filters are parsed and matched, compared with brute force in the same run.
 
-The workload: events with 20 attributes, ten strings of ten values each and ten integers below 10,000, all uniform;
-filters that are conjunctions of 3 to 5 constraints on distinct attributes, none to two of them equalities of strings,
-the rest intervals of integers, wide enough that each filter matches the stated share of events. Bounds of intervals
-are uniform, so hardly two filters share one. Brute force evaluates the compiled closure of every filter. Times are
-those of the processor, so that other work on the machine disturbs little.
+Events have 20 attributes: ten strings of ten values each and ten integers below 10,000, all uniformly distributed.
+Filters are conjunctions of 3 to 5 constraints on distinct attributes. Up to two of these are equalities of strings; the
+others are intervals of integers, wide enough that each filter matches the stated share of events. Bounds of intervals
+are uniformly distributed, so hardly any two filters share one. Brute force evaluates the compiled closure of every
+filter. Times are processor times, which depend little on other work on the machine.
 
-The second workload has ranges of strings: events with ten times of one year as ISO text, to the second, and filters
-of one to three intervals on them.
+The second workload has ranges of strings: events with ten times of one year as ISO text, to the second, and filters of
+one to three intervals of such times.
 
     python -m benchmarks.filters [--quick] [--json]
     python -m benchmarks.filters --load 1000000     # 1.7 GB, minutes
@@ -192,9 +192,10 @@ def memory(count: int) -> dict[str, float]:
 
 
 def changes(count: int) -> dict[str, float]:
-    """Filters that come and go in a full index: how many a second, the longest single call, and events meanwhile.
+    """Add and remove filters in a full index; return the rate, the longest single call, and the rate of matching
+    meanwhile.
 
-    The collector is off meanwhile, as it is most of the time in a broker, and its pauses are not the index's.
+    Garbage collection is off, as it is most of the time in a broker, because its pauses do not belong to the index.
     """
     random_ = random.Random(count)
     fresh = [Filter(filter_text(random_, SELECTIVITY)) for _ in range(CHANGES)]

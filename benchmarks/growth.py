@@ -1,11 +1,11 @@
-"""Measures how the cost of an event grows with its attributes, its payload, the brokers on its way, and the load.
+"""Measures how the cost of an event grows with its attributes, its payload, the brokers on its path, and the load.
 
     python benchmarks/growth.py            # some minutes
-    python benchmarks/growth.py --quick    # a glance
+    python benchmarks/growth.py --quick    # a short run
 
-A publisher and a subscriber in processes of their own, and one broker if nothing else is said; brokers have f = 1 from
-the third on. Events have distinct attributes. The cost is the processor's time of all processes for one event. It is
-less exposed to what else the machine does than the rate is.
+A publisher and a subscriber run in separate processes, with one broker unless stated otherwise; from three brokers on,
+f = 1. Events have distinct attributes. The cost is the processor time of all processes for one event, which depends
+less on other work on the machine than the rate does.
 """
 
 import argparse

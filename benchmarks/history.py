@@ -1,18 +1,20 @@
 """Measures history on disk: the rate of confirmations, compared with other systems; the rate of reading; and the time
-until a broker with a million events is back.
+until a broker with a million events has restarted.
 
     python benchmarks/history.py            # some minutes
     python benchmarks/history.py --quick    # a short run
     python benchmarks/history.py --dir DIR  # on this disk instead of the project's
 
-Payloads of 100 bytes; publisher and subscriber run in separate processes, as in `network.py`. Gapless confirms a
+Payloads have 100 bytes; publisher and subscriber run in separate processes, as in `network.py`. Gapless confirms a
 publication when f + 1 brokers have synced it. JetStream by default acknowledges before it syncs, so both of its modes
-are measured. Each system publishes for some seconds, several times, in turns; the best counts.
+are measured. Each system publishes for some seconds, several times, alternating with the others; the best result is
+used.
 
-The history was published before, with the same value in each hundredth event. A client in this process reads it to its
-end, once with a filter that matches all, once with one that matches a hundredth: then the events examined by brokers
-count. Fails if a broker syncs less than twice as many publications a second as JetStream by default, or if fewer than
-150,000 events a second are read, or fewer than 500,000 examined.
+The history that is read was published before, with the same value in every hundredth event. A client in this process
+reads it to its end, once with a filter that matches all events, and once with a filter that matches every hundredth; in
+the second case, the events examined by brokers are counted. The benchmark fails if a broker syncs less than twice as
+many publications per second as JetStream by default, or if fewer than 150,000 events per second are read, or fewer than
+500,000 examined.
 """
 
 import argparse
@@ -55,7 +57,7 @@ class ThreeOnDisk(GaplessOnDisk):
         super().__init__(brokers=3, f=1)
 
 
-# ---- confirmed ------------------------------------------------------------------------------------------------------
+# ---- confirmations --------------------------------------------------------------------------------------------------
 
 
 def compare(console: Console, folder: Path, seconds: float, runs: int) -> dict[str, dict[str, Any]]:
@@ -84,7 +86,7 @@ def compare(console: Console, folder: Path, seconds: float, runs: int) -> dict[s
     return found
 
 
-# ---- read again -----------------------------------------------------------------------------------------------------
+# ---- reading history ------------------------------------------------------------------------------------------------
 
 
 async def fill(url: str, count: int) -> None:
@@ -106,7 +108,7 @@ async def read(url: str, filter_text: str) -> tuple[int, float]:
 
 
 async def first_word(url: str) -> None:
-    """Return the seconds until a publication is confirmed."""
+    """Return the seconds until a first publication is confirmed."""
     while True:
         try:
             async with gapless.connect(url, timeout_s=60) as client:
@@ -145,7 +147,7 @@ def replay(folder: Path, count: int, runs: int) -> dict[str, Any]:
 
 
 def show(console: Console, systems: dict[str, dict[str, Any]], replayed: dict[str, Any]) -> float | None:
-    """The tables; returns how many times JetStream's rate ours is, if that is installed."""
+    """Print the tables; return the ratio of our rate to JetStream's, or None if JetStream is not installed."""
     table = Table(title="one publisher, one subscriber, on disk; events of 100 bytes")
     for name in ("system", "promises"):
         table.add_column(name)
@@ -166,7 +168,7 @@ def show(console: Console, systems: dict[str, dict[str, Any]], replayed: dict[st
 
 
 def main() -> int:
-    """Print the tables; 1 if we are slower than we ask of ourselves."""
+    """Print the tables; return 1 if Gapless is slower than required."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a glance")
     parser.add_argument("--dir", type=Path, default=HERE.parent / "out", help="on which disk")

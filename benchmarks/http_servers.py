@@ -1,19 +1,20 @@
 """Compares HTTP servers that a broker could run in its event loop.
 
     python benchmarks/http_servers.py            # three minutes
-    python benchmarks/http_servers.py --quick    # a glance
+    python benchmarks/http_servers.py --quick    # a short run
 
-Candidates, each in a process of its own with a real broker and the gateway's real handlers:
+The candidates run in separate processes, each with a real broker and the gateway's real handlers:
 
 - **uvicorn, httptools**: uvicorn's protocol on a C parser, Starlette routes. A broker runs this.
 - **uvicorn, h11**: the same on a parser in Python.
-- **h11, own**: h11 behind an own protocol and a table of routes, without uvicorn and Starlette's router; what a server
-  on h11 and wsproto costs at least.
+- **h11, own**: h11 with a protocol and a table of routes of our own, without uvicorn and Starlette's router. This is a
+  lower bound of the cost of a server on h11 and wsproto.
 
-Printed for `/healthz`, `/metrics`, `POST /events` and a stream of server-sent events: requests or events per second
-with eight connections, the median and p99 with one, the processor time of the broker for each, and the longest turn of
-its event loop; and the memory and the packages of each candidate. Connections are kept alive, except where the table
-says *new*. Fails if the server that a broker runs takes more than twice the processor time of the best one.
+The benchmark sends `/healthz`, `/metrics`, `POST /events` and reads a stream of server-sent events. It prints the
+requests or events per second with eight connections, the median and p99 with one, the broker's processor time for each,
+and the longest turn of its event loop; and the memory and the packages of each candidate. Connections are kept alive,
+except where the table says *new*. The benchmark fails if the server that brokers run takes more than twice the
+processor time of the best candidate.
 """
 
 import argparse
@@ -222,7 +223,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-# ---- what uses them ---------------------------------------------------------------------------------------
+# ---- the clients ------------------------------------------------------------------------------------------
 
 
 class Served:

@@ -3,12 +3,12 @@
     python benchmarks/http_turns.py            # two minutes
     python benchmarks/http_turns.py --quick    # a smaller broker
 
-Three brokers; the one that is asked has 200 clients with 2,000 subscriptions, 100 durable subscriptions and a history
-of 20,000 events with 1 KB each. Every request is sent several times. Printed for each kind, in time of the processor:
-the longest step of the requests themselves, and the longest turn of the broker's event loop during them, which also
-serves its 200 clients and all that a request causes: questions to brokers, and the client that the gateway uses. The
-first row says how long turns are without requests.
-Fails if a step takes longer than 20 ms, or a turn 20 ms longer than without requests.
+Of three brokers, the one that receives the requests has 200 clients with 2,000 subscriptions, 100 durable subscriptions
+and a history of 20,000 events with 1 KB each. Every request is sent several times. For each kind, the benchmark prints
+two processor times. The first is the longest step of the requests themselves. The second is the longest turn of the
+broker's event loop during the requests, which also serves its 200 clients and everything that a request causes: queries
+to brokers, and the client that the gateway uses. The first row shows how long turns are without requests. The benchmark
+fails if a step takes longer than 20 ms, or a turn 20 ms longer than without requests.
 """
 
 import argparse
@@ -207,7 +207,8 @@ async def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 async def longest(server: HttpServer, client: httpx.AsyncClient, send: Request, pause_s: float) -> dict[str, Any]:
-    """Return the longest step of a request that is sent several times, and the longest turn of its broker meanwhile."""
+    """Return the longest step of a request that is sent several times, and the longest turn of its broker during that
+    time."""
     broker = server._broker
     meter, steps = broker.links.meter, server._gateway.steps
     await send(client)

@@ -1,13 +1,14 @@
-"""Measures the cost of ten thousand clients at one broker, with five subscriptions each, and what others notice.
+"""Measures the cost of ten thousand clients at one broker, with five subscriptions each, and their effect on other
+clients.
 
     python benchmarks/many_clients.py            # minutes
-    python benchmarks/many_clients.py --quick    # two hundred
+    python benchmarks/many_clients.py --quick    # two hundred clients
 
-The clients are in a few processes of their own, and each subscribes to topics of its own. A publisher and a subscriber,
-in processes of their own too, tell how long an event takes, before the others have come and when all are there.
-Printed: the memory of the broker for each client, how many come in a second, both latencies, and the longest turn of
-the broker's event loop. Then a thousand clients subscribe to everything, and are flooded. Fails if a turn takes longer
-than 100 ms.
+The clients run in a few separate processes, and each one subscribes to topics of its own. A publisher and a subscriber,
+also in separate processes, measure the latency of events before the others connect and when all of them are connected.
+The benchmark prints the memory of the broker for each client, the number of clients that connect per second, both
+latencies, and the longest turn of the broker's event loop. Then a thousand clients subscribe to everything, and receive
+a flood of events. The benchmark fails if a turn takes longer than 100 ms.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""Measures what other clients notice of a client that always exceeds its limits.
+"""Measures how a client that always exceeds its limits affects other clients.
 
     python benchmarks/neighbour_at_limit.py            # two minutes
-    python benchmarks/neighbour_at_limit.py --quick    # a glance
+    python benchmarks/neighbour_at_limit.py --quick    # a short run
 
-One broker with TLS and users, in a process of its own. Two quiet clients send each other events at an even pace. Beside
-them is a loud one, in a process of its own, of a user with limits: it publishes as fast as it is let, asks for
-subscriptions that it may not have, reads history again and again, and dials without end. It is loud and silent in
-turns, some seconds each, in the same run, so both halves meet the same machine. Printed for both: the latencies of the
-quiet ones, and how busy the broker and the loud one were. Fails if the 99th percentile is more than a tenth longer, in
-the median of the turns.
+One broker with TLS and users runs in a separate process. Two *quiet* clients send each other events at a constant rate.
+A *loud* client, in a separate process, belongs to a user with limits. It publishes as fast as it can, requests
+subscriptions that it is not permitted to have, reads history repeatedly, and connects continuously. It is active and
+inactive in turns of some seconds within the same run, so both are measured under the same conditions. For both, the
+benchmark prints the latencies of the quiet clients, and the processor time of the broker and the loud client. It fails
+if the 99th percentile of the latencies rises by more than a tenth, in the median of the turns.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from gapless.security.tokens import hash_token, make_token  # noqa: E402
 MOST = 1.10
 PACE_S = 0.005
 ATTEMPT_S = 0.005
-"""The pause of the loud client between two calls, so that its own speed does not count."""
+"""The pause of the loud client between two calls, so that the speed of the client itself does not matter."""
 CLIENTS = 3
 """The number of connections of the loud client: while it publishes at full speed, other requests on the same
 connection would wait.
@@ -84,7 +84,7 @@ class Limited(SecureGapless):
         return text
 
 
-# ---- the loud one ---------------------------------------------------------------------------------------------------
+# ---- the loud client ------------------------------------------------------------------------------------------------
 
 
 class Loud:
@@ -147,7 +147,7 @@ class Loud:
                 await (await gapless.connect(self._url, credentials=self._credentials, timeout_s=1)).close()
 
 
-# ---- the quiet ones -------------------------------------------------------------------------------------------------
+# ---- the quiet clients ----------------------------------------------------------------------------------------------
 
 
 class Quiet:
@@ -230,7 +230,7 @@ def p(share: float, values: list[float]) -> float:
 
 
 def main() -> int:
-    """Print the table; return 1 if the others notice the loud client."""
+    """Print the table; return 1 if the loud client affects the others."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
@@ -238,7 +238,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.loud:
-        os.nice(19)  # on a machine of its own it would take no core from the others
+        os.nice(19)  # on a machine of its own, the client would take no processor time from the others
         uvloop.run(Loud(f"gapless+tls://127.0.0.1:{given.loud}", given.folder / "loud.toml").run())
         return 0
     turns, turn_s = (4, 2.0) if given.quick else (10, 5.0)

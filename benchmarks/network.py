@@ -1,15 +1,15 @@
 """Measures a publisher, a broker and a subscriber in three processes on loopback, compared with other systems.
 
     python benchmarks/network.py            # some minutes
-    python benchmarks/network.py --quick    # a glance
+    python benchmarks/network.py --quick    # a short run
 
-Payloads of 100 bytes. Gapless is measured twice: with events as applications publish them, each with four distinct
-attributes beside its topic, and with events whose attributes are all equal, which are carried and matched as one.
-Rates are counted from the publisher's first call to the subscriber's last event, all of them in order and each once.
-The limit is a bare relay without any guarantee (`peers/relay_system.py`). Peers are the servers of the operating
-system's packages with their Python clients; those that are not installed are left out with a word.
-Fails if gapless with equal attributes is slower than NATS core, which promises nothing, or if a turn of a broker's
-event loop is too long.
+Payloads have 100 bytes. Gapless is measured twice: with typical events, each with four distinct attributes besides its
+topic, and with events whose attributes are all equal, which are sent and matched together. Rates are measured from the
+publisher's first call to the subscriber's last event; all events must arrive in order and exactly once. The upper limit
+is a bare relay without any guarantee (`peers/relay_system.py`). The other systems are the servers from the operating
+system's packages with their Python clients; systems that are not installed are named and skipped. The benchmark fails
+if Gapless with equal attributes is slower than NATS core, which guarantees nothing, or if a turn of a broker's event
+loop is too long.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def start(role: str, system: System, port: int, count: int, rate: float) -> "sub
 
 
 def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    """Return the next report of the process."""
+    """Wait for the next report of the process, and return it."""
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
@@ -57,7 +57,7 @@ def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
 def measure(
     system: System, count: int, rate: float = 0, subscribers: int = 1, folder: Path | None = None
 ) -> dict[str, Any]:
-    """Return, for one run, how many events a second reached all subscribers, or the latency of each. Servers write
+    """Return the events per second that reached all subscribers in one run, or the latency of each event. Servers write
     their output to the folder."""
     with tempfile.TemporaryDirectory(dir=folder) as place, system.serve(Path(place)) as port:
         takers = [start("subscribe", system, port, count, rate) for _ in range(subscribers)]

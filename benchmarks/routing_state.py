@@ -1,22 +1,24 @@
-"""Measures what coverage saves: entries in the brokers' tables, and subscription messages between brokers.
+"""Measures the savings by coverage: entries in the brokers' tables, and subscription messages between brokers.
 
     python benchmarks/routing_state.py            # about ten seconds
-    python benchmarks/routing_state.py --quick    # only what must hold
+    python benchmarks/routing_state.py --quick    # only the required result
     python benchmarks/routing_state.py --json     # figures for a machine
 
-A binary tree of 63 brokers, 6 publishers at random leaves, 500 subscriptions at random brokers. Of these, 50 are wide
-(10 topics, 5 nested ranges each); the other 450 are narrow ranges, and every wide one of their topic covers them.
+The network is a binary tree of 63 brokers, with 6 publishers at random leaves and 500 subscriptions at random brokers.
+Of these, 50 are wide (10 topics, 5 nested ranges each); the other 450 are narrow ranges, each covered by every wide one
+of its topic.
 
-The protocol's figures are measured. Beside them is what the same subscriptions cost without coverage, which follows
-from the tree: each has an entry at every broker on its ways to the publishers ("paths"), and goes once over every link
-of them; if subscriptions were flooded, each would have an entry at every broker. A run in which no subscription covers
-another checks that calculation: measured entries and messages must be exactly those of the paths, or the program
-fails. With the wide ones there first, coverage must save a factor of `RATIO_LEAST` in both figures, or it fails, too.
-Three harder cases are shown as they are:
+The figures of the protocol are measured. They are compared with the cost of the same subscriptions without coverage,
+which follows from the tree: each subscription has an entry at every broker on its paths to the publishers ("paths"),
+and is sent once over every link of these paths; if subscriptions were flooded, each would have an entry at every
+broker. A run in which no subscription covers another checks that calculation: measured entries and messages must be
+exactly those of the paths, or the program fails. If the wide subscriptions arrive first, coverage must reduce both
+figures by a factor of `RATIO_LEAST`, or the program fails, too. Three harder cases are shown without a required result:
 
-- mixed arrival: what a narrow one has spread already stays when a wide one comes after it;
-- 50 topics: each narrow one has a single cover, somewhere in the tree, and travels until it meets its way;
-- a burst: a subscription comes every millisecond, and represents others only from when it is active.
+- mixed arrival: entries of a narrow subscription remain when a wide one arrives after it;
+- 50 topics: each narrow subscription has a single cover, somewhere in the tree, and is sent until it meets the path of
+  that cover;
+- a burst: a subscription arrives every millisecond, and can represent others only once it is active.
 """
 
 import argparse

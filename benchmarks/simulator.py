@@ -4,12 +4,12 @@
     python benchmarks/simulator.py --quick    # a few seconds
     python benchmarks/simulator.py --json     # figures for a machine
 
-The flood: clients publish at leaves; every broker passes every event on to all its neighbours but the one it came from.
-Links are first in, first out with a constant latency. Our side goes through the full `step` interface, a protocol like
-any other. SimPy's side is written in its usual style: a process and a store for each broker, and a process that waits
-for the latency for each message. The first event is shown apart, too: making brokers and links, once, takes as long as
-many messages, and in a large tree there are few events. Both sides run in turn in the same process, with the collector
-tuned alike; each figure is the best of its turns.
+In the flood, clients publish at leaves, and every broker forwards every event to all its neighbours except the one that
+it came from. Links are FIFO with a constant latency. Our side uses the complete `step` interface, like any other
+protocol. SimPy's side is written in its usual style: a process and a store for each broker, and a process that waits
+for the latency of each message. The first event is also shown separately, because creating brokers and links takes as
+long as many messages, and in a large tree there are few events. Both sides run alternately in the same process with the
+same garbage collector settings; each figure is the best of its turns.
 """
 
 import argparse

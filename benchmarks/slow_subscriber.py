@@ -1,12 +1,12 @@
-"""Measures what other clients notice of a subscriber that takes ten events a second of two thousand.
+"""Measures how a subscriber that takes ten of two thousand events per second affects other clients.
 
     python benchmarks/slow_subscriber.py            # two minutes
-    python benchmarks/slow_subscriber.py --quick    # a glance
+    python benchmarks/slow_subscriber.py --quick    # a short run
 
-The same load twice, on one broker in a process of its own: without the slow subscriber, and with it. The others are a
-publisher and a subscriber, in processes of their own. When more than `lag_window` deliveries wait for the slow one, it
-is served from history. The benchmark prints rate, latency, and the peak memory of the broker for both runs. It fails if
-the rate of the others falls by more than a tenth.
+The same load runs twice on one broker in a separate process: without the slow subscriber, and with it. The other
+clients are a publisher and a subscriber in separate processes. When more than `lag_window` deliveries wait for the slow
+subscriber, it is served from history. The benchmark prints rate, latency, and the peak memory of the broker for both
+runs. It fails if the rate of the other clients falls by more than a tenth.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def measure(count: int, *, is_slow: bool) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Print the table; return 1 if the others notice the slow subscriber."""
+    """Print the table; return 1 if the slow subscriber affects the others."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")

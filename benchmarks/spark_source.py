@@ -1,18 +1,19 @@
 """Measures the speed of the Spark source and sink, compared with Spark's `rate`, Parquet and the client alone.
 
     python benchmarks/spark_source.py                 # minutes
-    python benchmarks/spark_source.py --quick         # a glance
-    python benchmarks/spark_source.py --events 1e6    # so many
+    python benchmarks/spark_source.py --quick         # a short run
+    python benchmarks/spark_source.py --events 1e6    # with this number of events
 
-All read the same events, of about 100 bytes, on two cores: brokers, Spark and its workers together. Spark's are
-streaming queries with one micro-batch into nothing (`noop`), timed by Spark itself from the trigger to the commit. Each
-is run several times, in turns; the best counts, because Spark's first runs are those of its compiler.
+All variants read the same events of about 100 bytes, on two cores that brokers, Spark and its workers share. The Spark
+variants are streaming queries with one micro-batch and without output (`noop`); Spark itself measures the time from the
+trigger to the commit. Each variant runs several times, alternating with the others. The best result is used, because
+Spark's first runs include compilation.
 
-Beside events a second it counts the time of processors that one event takes, in all processes together: brokers, Java,
-its workers, and this one. That does not depend on what else the machine does. Fails if it is more than `MOST_US`, for
-one broker.
+Besides the events per second, the benchmark measures the processor time per event of all processes together: brokers,
+Java, its workers, and this process. That time does not depend on other work on the machine. The benchmark fails if it
+exceeds `MOST_US` with one broker.
 
-The sink writes a DataFrame of two partitions (`df.write`) to one broker, from the call to its return.
+The sink writes a DataFrame of two partitions (`df.write`) to one broker, measured from the call to its return.
 """
 
 import argparse

@@ -1,16 +1,16 @@
-"""Measures when a subscription on one node begins to receive events published on another, for several systems.
+"""Measures, for several systems, when a subscription on one node begins to receive events published on another.
 
     python benchmarks/start_on_another_node.py            # about two minutes
     python benchmarks/start_on_another_node.py --quick    # three trials of each system
     python benchmarks/start_on_another_node.py --json     # figures for a machine
 
 Each system runs three nodes on this machine; a message takes 25 ms from any node to another. In each trial a client of
-the first node subscribes to a topic that nobody has subscribed to before. As soon as the call has returned, a client of
-the second node publishes an event every 2 ms for a quarter of a second. Events that never arrive are *missed*: the
-subscription was confirmed, and they were published after it. The protocols of the papers do the same in the simulator,
-once each, for nothing varies there. A system whose program or library is not installed is left out, and named.
+the first node subscribes to a new topic. As soon as the call has returned, a client of the second node publishes an
+event every 2 ms for a quarter of a second. Events that never arrive are *missed*: they were published after the
+subscription was confirmed. The protocols of the papers run the same trial once in the simulator, because their results
+do not vary. A system whose program or library is not installed is named and skipped.
 
-Fails if Gapless misses an event.
+The benchmark fails if Gapless misses an event.
 """
 
 import argparse

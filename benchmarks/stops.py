@@ -1,16 +1,16 @@
-"""Measures how long deliveries stop after a fault: the median and the longest stop for each kind.
+"""Measures how long deliveries stop after a fault: the median and the longest interruption for each kind.
 
     python benchmarks/stops.py            # ten minutes
     python benchmarks/stops.py --quick    # three minutes
     python benchmarks/stops.py --times 9 --only kill cut
 
-Seven broker processes in a binary tree, with their data on disk, f = 1, and the settings that a network has by default.
-A client publishes at one leaf, 200 a second, and another subscribes at another leaf; the fault is on the path between
-them. A stop is the longest time without a delivery from the fault on, until the network is whole again. The table
-divides it into three parts: that of the failure detector (`suspect_ms`), that of the fault itself (how long a cut
-lasts, or brokers are down that nobody may continue without), and the rest, which is the protocol's. Detectors wait
-longer after a false suspicion, so a fault that leaves its broker alive gets a network of its own each time. The
-benchmark fails if an event is missing.
+Seven broker processes form a binary tree, with their data on disk, f = 1, and default settings. A client publishes 200
+events per second at one leaf, and another subscribes at another leaf; the fault is on the path between them. The
+interruption is the longest time without a delivery between the fault and the complete recovery of the network. The
+table divides it into three parts: the time of the failure detector (`suspect_ms`), the time of the fault itself (the
+duration of a cut, or of the absence of brokers without which no other may continue), and the remaining time, which is
+due to the protocol. Detectors wait longer after a false suspicion, so a fault that leaves its broker alive gets a new
+network each time. The benchmark fails if an event is missing.
 """
 
 import argparse
@@ -46,7 +46,7 @@ RATE = 200
 TIMES = 7
 CALM_S = 1.0
 LONG_S = 3.0
-"""The duration of a fault: longer than a suspicion takes."""
+"""The duration of a fault in seconds: longer than the time until a suspicion."""
 PATIENCE_S = 60.0
 PUBLISHER, MIDDLE, ROOT, SUBSCRIBER = "b3", "b1", "b0", "b5"
 """A leaf, its parent, the root, and a leaf on the other side."""
@@ -128,7 +128,7 @@ class Kind(msgspec.Struct, frozen=True):
     act: Act
     told: str
     waits_s: float = 0.0
-    """How long the fault itself stops deliveries, independently of the protocol."""
+    """How long the fault itself interrupts deliveries, independently of the protocol."""
     is_detected: bool = True
     """Whether a broker has to be suspected first."""
     is_alive: bool = False
@@ -182,7 +182,7 @@ class Load:
 
 
 async def measure(fleet: Fleet, proxy: CutProxyProcess, act: Act, times: int) -> list[float]:
-    """Return the longest stop after each fault, in milliseconds."""
+    """Return the longest interruption after each fault, in milliseconds."""
     await fleet.until_whole(PATIENCE_S)
     load, stops = Load(), []
     addresses = fleet.config.addresses
@@ -213,14 +213,14 @@ async def measure(fleet: Fleet, proxy: CutProxyProcess, act: Act, times: int) ->
 
 
 def try_kind(kind: Kind, times: int, protocol: str) -> list[float]:
-    """Return the stops, in milliseconds."""
+    """Return the interruptions, in milliseconds."""
     if kind.is_alive:
         return [stop for _ in range(times) for stop in try_network(kind, 1, protocol)]
     return try_network(kind, times, protocol)
 
 
 def try_network(kind: Kind, times: int, protocol: str) -> list[float]:
-    """Return the stops in a new network."""
+    """Return the interruptions in a new network."""
     with tempfile.TemporaryDirectory() as folder:
         entry = ProtocolEntry(protocol)
         config = proxied(local_network(binary(2), f=1, protocol=entry, data=Path(folder) / "data"))

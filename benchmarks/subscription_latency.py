@@ -1,20 +1,20 @@
-"""Measures how long a subscription takes to start, in hops, against the formula of each protocol.
+"""Measures how long a subscription takes to become active, in hops, compared with the formula of each protocol.
 
     python benchmarks/subscription_latency.py            # about ten seconds
     python benchmarks/subscription_latency.py --quick    # a few seconds
     python benchmarks/subscription_latency.py --json     # figures for a machine
 
-A binary tree, 50 ms a hop, clients beside their brokers. The newcomer sits at the leftmost leaf; figures are read off
-the trace, from the call to the moment at which the subscription is active. A publisher is d hops up and another one at
-the top (**uncovered**), or the publisher is at the top and the path meets a covering subscription k hops up
-(**covered**). "Active" has two meanings:
+The network is a binary tree with 50 ms per hop, and clients next to their brokers. The new subscriber is at the
+leftmost leaf. The figures are taken from the trace: from the call until the subscription is active. Either a publisher
+is d hops up and another one at the top (**uncovered**), or the publisher is at the top and the path meets a covering
+subscription k hops up (**covered**). "Active" has two meanings:
 
 - `locaps`, as in its paper, needs the `first` cut: 2·d, and 2·min(k + f, depth), the path to the last of its f + 1
   pivots and back.
-- `gapless` needs the `whole` cut, so that no event that anyone publishes from then on is left out: 2·depth, and 2·k.
-  Both are independent of f, because subscriptions are not replicated.
+- `gapless` needs the `whole` cut, so that no event published from then on is omitted: 2·depth, and 2·k. Both are
+  independent of f, because subscriptions are not replicated.
 
-Any figure that differs from its formula makes the program fail.
+The program fails if any figure differs from its formula.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Measures the cost of TLS: events a second through one broker, and connections a second, with and without.
+"""Measures the cost of TLS: events per second through one broker, and connections per second, with and without TLS.
 
     python benchmarks/tls.py            # a minute
     python benchmarks/tls.py --quick    # a short run
 
-A connection is opened, identified by its certificate, accepted, and closed. Fails if the throughput with TLS is below
-0.6 of that without, or if a turn of a broker's event loop is too long.
+A connection is opened, authenticated by its certificate, accepted, and closed. The benchmark fails if the throughput
+with TLS is below 0.6 of that without, or if a turn of a broker's event loop is too long.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> int:
     count, runs, connections = (20_000, 3, 400) if quick else (100_000, 5, 2_000)
     clear: list[float] = []
     secure: list[float] = []
-    for _ in range(runs):  # in turns, so that both meet the same machine
+    for _ in range(runs):  # alternately, so that both are measured under the same conditions
         clear.append(measure(Gapless(), count)["rate"])
         secure.append(measure(SecureGapless(), count)["rate"])
     shakes = [handshakes(Gapless(), connections), handshakes(SecureGapless(), connections)]

@@ -96,7 +96,7 @@ class Chaos:
         self.deliveries = 0
         """The number of deliveries so far."""
         self.faults: list[str] = []
-        """The number of faults so far."""
+        """Descriptions of the faults so far."""
 
     async def run(
         self,
@@ -141,7 +141,7 @@ class Chaos:
             await self._grow_quiet()
             _raise_failure(talkers)
         finally:
-            self._is_publishing = False  # a task may miss that it is cancelled, but not that
+            self._is_publishing = False  # a task may miss its cancellation, but not this flag
             tasks = [*talkers, *visitors, watching]
             for task in tasks:
                 task.cancel()

@@ -108,10 +108,10 @@ class Faults:
         }
 
     async def _rest(self, *suspicions: float) -> None:
-        """Wait as long as one of so many suspicions takes."""
+        """Wait for a random one of these multiples of the suspicion timeout."""
         await asyncio.sleep(self._dice.choice(suspicions) * self._suspect_s)
 
-    # ---- single ones --------------------------------------------------------------------------------------
+    # ---- faults of single brokers -------------------------------------------------------------------------
 
     async def _kill(self, broker: str) -> None:
         self._note(f"kill {broker}")
@@ -168,7 +168,7 @@ class Faults:
         assert self._proxy is not None, "there is no proxy between these brokers"
         return self._proxy, self._dice.choice(self._overlay.neighbours(broker))
 
-    # ---- of the whole -------------------------------------------------------------------------------------
+    # ---- faults of the whole network ----------------------------------------------------------------------
 
     async def _partition(self, broker: str) -> None:
         """Separate one side of an edge from all other brokers."""

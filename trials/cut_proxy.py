@@ -135,7 +135,7 @@ class CutProxy:
                 writer.write(data)
                 await writer.drain()
         except (OSError, RuntimeError):
-            pass  # the other end is gone, or was aborted in this moment
+            pass  # the other end is gone, or has just been aborted
         finally:
             writer.transport.abort()
 

@@ -167,7 +167,7 @@ class Night:
         beside.write_bytes(msgspec.json.encode(self._state))
         beside.replace(self._file)
 
-    # ---- while it lasts -----------------------------------------------------------------------------------
+    # ---- during the search --------------------------------------------------------------------------------
 
     def pass_by(self, hours: float, processes: int, *, hidden: bool) -> None:
         """Run seeds until the time is over, and store the results after each round."""
@@ -222,7 +222,7 @@ class Night:
         file.write_text(small.to_toml(), encoding="utf-8")
         return str(file)
 
-    # ---- when it is over ----------------------------------------------------------------------------------
+    # ---- results ------------------------------------------------------------------------------------------
 
     def tell(self, console: Console, *, as_json: bool) -> None:
         """Print the results of all searches so far."""

@@ -83,10 +83,10 @@ def drive(url: str, checkpoint: str, per_batch: str, publishers: str) -> None:
 
     settings = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it does not live long
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # the process is short-lived
         "spark.sql.codegen.wholeStage": "false",
     }
-    # A task may fail, for it is killed, and is tried again.
+    # Tasks fail because their workers are killed, and are retried.
     with spark_session(master="local[2,4]", settings=settings) as spark:
         register(spark)
         source = spark.readStream.format("gapless").option("url", url).option("filter", "topic = 'question'")
@@ -238,7 +238,7 @@ def _listen(heard: sync.Subscription, fleet: Fleet, driver: Driver, plan: Plan) 
             kills.append(_kill(due.pop(0)[1], fleet, driver, len(answers)))
             last = time.monotonic()
     with contextlib.suppress(TimeoutError):
-        while more := heard.take(4_096, timeout_s=5.0):  # what comes now is too much
+        while more := heard.take(4_096, timeout_s=5.0):  # any further answer is an error
             answers += more
     return answers, kills
 

@@ -1,7 +1,7 @@
-"""A publisher or a subscriber in a process of its own: `python -m benchmarks.peers ROLE SYSTEM PORT COUNT RATE`.
+"""Runs a publisher or a subscriber in a separate process: `python -m benchmarks.peers ROLE SYSTEM PORT COUNT RATE`.
 
-It reports one JSON document a line on standard output: that it is ready, and what it measured. Times are of the clock
-that all processes of a machine share.
+It writes JSON documents to standard output, one per line: when it is ready, and its measurements. Times are of the
+monotonic clock that all processes of a machine share.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ async def subscribe(system: System, port: int, count: int, rate: float) -> None:
             latencies.sort()
             spread = [latencies[int(len(latencies) * share)] / 1e6 for share in (0.5, 0.99)] if latencies else []
             say(end=end, wrong=wrong, latency_ms=spread, processor_s=time.process_time() - busy)
-        return True  # who leaves while others still take would slow them down
+        return True  # stay subscribed: leaving while others still read would slow them down
 
     await system.subscribe(port, lambda: say(ready=True), take)
 

@@ -57,7 +57,7 @@ class Gapless(System):
         return "[limits]\nconnections = 0\nconnections_per_s = 0\nattach_share = 0\n"
 
     def of_broker(self, name: str, folder: Path) -> str:
-        """Return further lines of the network file about a broker."""
+        """Return further lines of the network file for one broker."""
         return ""
 
     def command(self, port: int, folder: Path) -> list[str]:

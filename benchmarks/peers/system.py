@@ -20,7 +20,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def distinct_attributes() -> Iterator[dict[str, Any]]:
-    """Return the attributes of one event after the other: a topic and four distinct values, or as many as asked for."""
+    """Yield the attributes of successive events: a topic and four distinct values, or the requested number of them."""
     asked = os.environ.get("BENCH_ATTRIBUTES")
     if asked is None:
         return (

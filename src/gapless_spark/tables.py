@@ -118,7 +118,7 @@ def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
     return frame.fillna(known) if known else frame
 
 
-# ---- looking at the files -------------------------------------------------------------------------------------
+# ---- inspecting files -----------------------------------------------------------------------------------------
 
 
 def _inspect(

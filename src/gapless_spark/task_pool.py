@@ -110,7 +110,7 @@ class _Job:
                             size = min(2 * size, BATCH_MOST * cores)
                     self._on_done(_tasks_done(self._spark, {len(batch) for batch, _ in under_way.values()}))
             except BaseException:
-                with suppress(Exception):  # the reason of our end may have ended Spark, too
+                with suppress(Exception):  # the error that ended this block may have ended Spark, too
                     self._spark.interruptAll()
                 raise
 

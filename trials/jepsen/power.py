@@ -1,7 +1,7 @@
 """A disk that loses its unsynced writes when the power of its broker fails.
 
-A preloaded library (`unsynced.c`) notes the old content of all that is written and not yet synced. After the broker is
-killed, `lose` undoes it: all of it, or, *torn*, all but some sectors of 512 bytes in any order.
+A preloaded library (`unsynced.c`) records the previous content of everything that is written and not synced yet. After
+the broker is killed, `lose` undoes these writes: all of them or, if *torn*, all except random sectors of 512 bytes.
 """
 
 import random
@@ -23,9 +23,9 @@ class _Note(NamedTuple):
     offset: int
     old: bytes
     length: int
-    """Of the new content."""
+    """The length of the new content."""
     size: int
-    """Of the file, before."""
+    """The size of the file before the write."""
 
 
 def build(folder: Path) -> Path:
@@ -60,7 +60,7 @@ def _read(place: Path) -> Iterator[_Note]:
         offset, old, new, size = _NOTE.unpack_from(text, at)
         at += _NOTE.size + old
         if at > len(text):
-            return  # killed while it noted a write, which then did not happen
+            return  # the process was killed while it recorded a write, which then did not happen
         yield _Note(offset, text[at - old : at], new, size)
 
 
@@ -92,7 +92,7 @@ class PoweredFleet(Fleet):
         """Start or restart the broker with the library."""
         if self.library is None:
             self.library = build(self.directory)
-        self.notes(name).mkdir(exist_ok=True)  # older notes stay: a killed process leaves writes that are not synced
+        self.notes(name).mkdir(exist_ok=True)  # older records are kept, because a killed process leaves unsynced writes
         more = dict(environment or {})
         more["LD_PRELOAD"] = " ".join(filter(None, (str(self.library), more.get("LD_PRELOAD", ""))))
         more |= {"UNSYNCED_DATA": str(self.data(name).resolve()), "UNSYNCED_NOTES": str(self.notes(name))}
@@ -103,7 +103,7 @@ class PoweredFleet(Fleet):
         return Path(self.config.broker(name).data)
 
     def notes(self, name: str) -> Path:
-        """Return the directory of the notes on its unsynced writes."""
+        """Return the directory with the records of a broker's unsynced writes."""
         return self.directory.resolve() / f"{name}-unsynced"
 
     def lose_power(self, name: str, dice: random.Random) -> int:

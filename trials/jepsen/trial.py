@@ -68,7 +68,7 @@ def try_network(
     place: Path, *, f: int, seed: int, seconds: float, kinds: tuple[str, ...], faults: int = 0,
     pauses_s: tuple[float, ...] = JepsenFaults.pauses_s,
 ) -> Trial:  # fmt: skip
-    """Run five brokers for so long, and until there were so many faults; return the result."""
+    """Run five brokers for at least this time and number of faults; return the result."""
     begun = time.monotonic()
     tree = random_tree(BROKERS, seed=seed, max_degree=3)
     config = proxied(local_network(tree, f=f, name="jepsen", runtime=SETTINGS, data=place / "data"))

@@ -1,7 +1,8 @@
-"""The findings of a worker on a run, or on a share of one, as rows of a DataFrame, and the verdict from all rows of a
+"""The findings of a worker on a run, or on a share of one, as rows of a DataFrame; and the verdict from all rows of a
 run.
 
-A run that cannot be judged is described in a sentence, because an exception on an executor reaches the user garbled.
+A run that cannot be checked is described in a sentence, because Spark would show an exception on an executor with a
+long stack trace.
 """
 
 from collections import Counter
@@ -56,7 +57,8 @@ def found_row(evidence: Evidence, found: RunFindings) -> Row:
 
 
 def fault_row(run: str, fault: str | None) -> Row:
-    """Return a row for a run that is refused; without a fault, one that needs another pass."""
+    """Return a row for a run that is rejected because of `fault`; without a fault, a row for a run that needs another
+    pass."""
     return {"run": run, "fault": fault, "unclear": fault is None}
 
 

@@ -48,7 +48,8 @@ class Audit:
 def audit(
     spark: SparkSession, tables: TraceTables, *, rows_max: int = ROWS_MAX, rows_per_share: int = ROWS_PER_SHARE
 ) -> Audit:
-    """Check every run of the trace by the guarantee that it claims; raise a `TraceError` if no run can have written it.
+    """Check every run of the trace against the guarantee that it claims. Raise a `TraceError` if no run can have
+    written the trace.
 
     A run with at most `rows_max` rows is checked as a whole; a larger one in shares of `rows_per_share`.
     """

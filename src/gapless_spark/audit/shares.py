@@ -150,7 +150,7 @@ def _claim(run: str, entries: dict[str, int], event_id: str, publisher: str, seq
     entries[publisher] = seq
 
 
-# ---- what a share reads ----------------------------------------------------------------------------------------
+# ---- reading the rows of a share -------------------------------------------------------------------------------
 
 
 def _evidence(share: Share, files: _Files) -> Evidence:

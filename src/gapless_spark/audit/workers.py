@@ -36,13 +36,13 @@ _JUDGED = tuple(table for table in TABLES if table != "messages")
 _COUNTED = pa.schema([("table", pa.string()), ("run", pa.string()), ("rows", pa.int64()), ("fault", pa.string())])
 
 
-# ---- which runs, and where -------------------------------------------------------------------------------------
+# ---- choosing runs and distributing them -----------------------------------------------------------------------
 
 
 def sizes_of_runs(spark: SparkSession, tables: TraceTables, rows_max: int, pairs_max: int) -> tuple[Sizes, Sizes]:
     """Return the runs of the trace that fit into a worker, in the order of their files, and those that do not."""
     if tables.fits(rows_max, pairs_max):
-        # All together fit, so each does, and their order by size does not matter.
+        # If all runs together fit into a worker, each of them does, and their individual sizes are not needed.
         known = tables.names
         names = set(known) if known is not None else {row["run"] for row in tables.runs.select("run").collect()}
         return dict.fromkeys(sorted(names), tables.count() // max(1, len(names))), {}

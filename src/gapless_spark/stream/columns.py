@@ -158,7 +158,7 @@ def _test_of(kind: type[DataType]) -> Callable[[Any], bool]:
     return lambda value: type(value) is wanted
 
 
-# ---- what every event has ------------------------------------------------------------------------------------
+# ---- standard columns ----------------------------------------------------------------------------------------
 
 
 class _Rows:

@@ -108,7 +108,7 @@ class _Service:
             if hmac.compare_digest(request.secret, self.secret):
                 await self._answer(request, writer)
         except (OSError, EOFError, msgspec.MsgspecError):
-            pass  # the driver has gone, or the peer was not the driver: there is no one to answer
+            pass  # the driver has disconnected, or the peer was not the driver: nobody expects an answer
         finally:
             writer.close()
 
@@ -199,7 +199,7 @@ async def share_published(
         writer.close()
 
 
-# ---- between them ----------------------------------------------------------------------------------------------------
+# ---- messages --------------------------------------------------------------------------------------------------------
 
 
 async def _send(writer: asyncio.StreamWriter, message: msgspec.Struct) -> None:
