@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")  # a busy machine is no defect
+settings.load_profile("unhurried")  # a busy machine must not fail tests
 
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xmn400m "
@@ -30,7 +30,7 @@ JAVA_OPTIONS = (
 
 
 class Ran(NamedTuple):
-    """The output of a command."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -64,7 +64,7 @@ def spark() -> "Iterator[SparkSession]":
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        # Hundreds of steps hand on a few kilobytes each: packing and summing them costs more than it saves.
+        # Hundreds of steps pass on a few kilobytes each: compression and checksums cost more than they save.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.shuffle.checksum.enabled": "false",
@@ -85,16 +85,17 @@ WITHOUT_THE_SESSION = (
 
 @cache
 def _makes_something_once(file: str) -> bool:
-    """Whether the tests of a file share what one of them makes: each worker would make it for itself."""
+    """Return whether the tests of a file share an expensive object. Each worker would have to create it again."""
     text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
     return 'scope="module"' in text or "\n@cache" in text
 
 
 class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
-    """Deals out tests one by one, save those that share something.
+    """Distributes tests individually, except those that share something.
 
-    One worker starts the session of Spark and does all tests that need it. On two cores that is quickest: the session
-    keeps about one of them busy, and the other has all the other tests. A file that makes something once stays whole.
+    One worker starts the Spark session and runs all tests that need it. On two cores this is fastest: the session keeps
+    about one of them busy, and the other one runs all other tests. A file whose tests share an object stays with one
+    worker.
     """
 
     def _split_scope(self, nodeid: str) -> str:

@@ -1,11 +1,11 @@
 """The layers: the allowed imports of each package, checked in the source. Imports point downwards.
 
-The lower a part, the fewer it knows. Protocols do not depend on a runtime, so that the simulator and the brokers can
-run the same object; the checkers do not depend on the checked code.
+The lower a layer, the fewer others it uses. Protocols do not depend on a runtime, so that the simulator and the brokers
+can run the same object; the checkers do not depend on the checked code.
 
-Of the three packages, `gapless` is the product: it imports no research, and Spark only in the modules listed as
-exceptions below. `gapless_papers` is the research, on top of the product. `gapless_spark` has everything that imports
-PySpark, and does not depend on the research: the laboratory passes it the tasks to run.
+`gapless` is the product: it imports no research, and Spark only in the modules listed as exceptions below.
+`gapless_papers` is the research, on top of the product. `gapless_spark` has everything that imports PySpark, and does
+not depend on the research: the laboratory passes it the tasks to run.
 """
 
 import ast
@@ -227,7 +227,7 @@ def test_arrows_point_down_inside_the_default_protocol() -> None:
 
 
 def _arrows() -> dict[str, set[str]]:
-    """Each file, with the files that it imports: at its head, inside a function, or for its types alone."""
+    """Return, for each file, the files that it imports: at the top, inside a function, or for types only."""
     names = {_module(file).removesuffix(".__init__") for file in _all_files()}
     arrows: dict[str, set[str]] = {name: set() for name in names}
     for file in _all_files():
@@ -245,7 +245,7 @@ def _arrows() -> dict[str, set[str]]:
 
 
 def _circle(arrows: dict[str, set[str]]) -> list[str]:
-    """Some files of which each imports the next, and the last one the first; none if there are no such."""
+    """Return files that form an import cycle, in order; an empty list if there is none."""
     arrows = {name: set(below) for name, below in arrows.items()}
     while arrows:
         lowest = {name for name, below in arrows.items() if not below & arrows.keys()}
@@ -284,7 +284,7 @@ def test_packages_import_only_those_below_them() -> None:
 
 
 def _programs(file: Path) -> Iterator[tuple[int, str]]:
-    """Line and text of every string that is a program of its own: what it imports, no list of imports shows."""
+    """Yield the line and text of every string that is a program, because its imports are not visible otherwise."""
     for node in _nodes(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import" in node.value:
             try:

@@ -49,7 +49,7 @@ def test_values_are_counted_as_they_are() -> None:
         count = _count(value)
         assert not has_more_entries(body, count)
         assert has_more_entries(body, count - 1)
-        has_more_entries(body[: len(body) // 2], count)  # what is cut off is no matter
+        has_more_entries(body[: len(body) // 2], count)  # a truncated message is not counted
         assert length_of(body) == (len(value) if isinstance(value, list) else 0)
 
 

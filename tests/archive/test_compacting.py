@@ -25,7 +25,7 @@ def test_small_files_become_one_and_files_end_with_their_day(tmp_path: Path) -> 
     made: list[Event] = []
     for place in range(20):
         writer = ArchiveWriter(archive, contents)
-        # Two events of one timestamp, so that a file may not end between them; every tenth portion spans two days.
+        # Each timestamp has two events, so that a file must not end between them; every tenth portion spans two days.
         steps = (0, 0, 1, DAY if place % 10 == 9 else 2)
         at = made[-1].stamp + 1 if made else NOON
         some = [Event("ann", 4 * place + n + 1, {"n": 4 * place + n}, b"", at + step) for n, step in enumerate(steps)]

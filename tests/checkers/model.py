@@ -23,7 +23,7 @@ US_PER_CALL = 10
 
 
 class Call(NamedTuple):
-    """One action of a run; only the model knows `see`."""
+    """One action of a run. Only the model uses `see`."""
 
     kind: Literal["subscribe", "activate", "cut", "publish", "see", "deliver", "end"]
     client: str
@@ -100,7 +100,7 @@ class Model:
             self._act(self.draw.choice(self.clients))
 
     def run(self, *, quiesced: bool = True) -> Run:
-        """Return the run: quiet at the end if `quiesced`, otherwise stopped at a random moment."""
+        """Return the run: quiet at the end if `quiesced`; otherwise it stops at a random moment."""
         while quiesced and any(self._see(client) for client in self.clients):
             pass
         return Run(self.calls, self.guarantee, quiesced)
@@ -154,7 +154,7 @@ class Model:
         self.calls.append(Call("subscribe", client.name, name, text=text, ready=ready))
         for publisher in self.published:
             seen = client.seen.get(publisher, 0)
-            if seen or self.draw.random() < 0.7:  # of a late publisher, the protocol may know no cut
+            if seen or self.draw.random() < 0.7:  # the protocol may know no cut of a publisher that starts late
                 self.calls.append(Call("cut", client.name, name, publisher=publisher, from_seq=seen + 1))
         self.calls.append(Call("activate", client.name, name))
         client.live[name] = text

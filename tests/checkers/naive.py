@@ -11,7 +11,7 @@ from gapless.filters import parse
 from gapless.trace import CutRow, EventRow, HistoryRow, SubscriptionRow, Trace, attributes_from_text
 
 Name = tuple[str, str, str | None, str | None, str | None]
-"""Kind, client, subscription, event and publisher of an anomaly."""
+"""The kind, client, subscription, event and publisher of an anomaly."""
 
 
 class NaiveJudge:

@@ -1,4 +1,4 @@
-"""The checker and the naive checker report the same for runs with random anomalies."""
+"""The checker and the naive checker report the same anomalies for runs with random changes."""
 
 import random
 from collections import Counter
@@ -20,7 +20,7 @@ def names(verdict: Verdict) -> Counter[Name]:
 
 
 def mutate(run: Run, draw: random.Random) -> Run:
-    """Change the calls in a few random ways; a publication keeps its place, so that every run could have been."""
+    """Change the calls in a few random ways. Publications keep their places, so that every run is possible."""
     calls = list(run.calls)
     for _ in range(draw.randint(1, 6)):
         free = [place for place, call in enumerate(calls) if call.kind in ("deliver", "end", "activate", "cut")]
@@ -50,7 +50,8 @@ def mutate(run: Run, draw: random.Random) -> Run:
 
 
 def _thin_out(calls: list[Call], start_late: bool, draw: random.Random) -> list[Call]:
-    """Drop what a subscription got of a publisher before some event, with its cut moved or not, or from it on."""
+    """Drop the deliveries of one publisher's events to a subscription, before some event or from it on; the cut is
+    moved or not."""
     delivered = [call for call in calls if call.kind == "deliver"]
     if not delivered:
         return calls
@@ -104,7 +105,7 @@ def went_wrong(seed: int, guarantee: Guarantee) -> Trace:
 
 
 def cut_short(trace: Trace, draw: random.Random) -> list[CutShortRow]:
-    """Say of some clients that not all is known of them; what was delivered of theirs was sent, and perhaps more."""
+    """Mark some clients as incomplete. Their delivered events, and perhaps more, were sent."""
     rows = []
     for client in sorted({row.client for row in trace.history}):
         if draw.random() < 0.1:

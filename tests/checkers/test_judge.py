@@ -1,4 +1,4 @@
-"""Verdicts: valid, unknown, several runs at once; and small runs written out by hand."""
+"""Verdicts: valid, unknown, and several runs at once; and small runs written by hand."""
 
 import random
 
@@ -28,10 +28,11 @@ def event(name: str, topic: str = "t") -> Event:
 def play(
     script: str, *, guarantee: Guarantee = "gcd", quiesced: bool = True, topics: dict[str, str] | None = None
 ) -> Verdict:
-    """Judge a run written as a script of one call a line.
+    """Check a run that is written as a script with one call per line, and return the verdict.
 
-    `ann ! ann:1` publishes; `bob < ann:1` delivers for bob's subscription `bob`, which is to all but his own events;
-    `bob ? ann 1` subscribes if need be and fixes a cut; `bob ok` activates; `bob . ann 3` ends with an ending cut.
+    `ann ! ann:1` publishes; `bob < ann:1` delivers to bob's subscription `bob`, which matches all events but his own;
+    `bob ? ann 1` subscribes if necessary and fixes a cut; `bob ok` activates; `bob . ann 3` ends the subscription with
+    an ending cut.
     """
     recording = recorder(guarantee)
     asked = set()
@@ -62,7 +63,7 @@ def kinds(verdict: Verdict) -> list[tuple[str, str | None]]:
     return [(anomaly.kind, anomaly.event) for anomaly in verdict.anomalies]
 
 
-# ---- good runs --------------------------------------------------------------------------------------------
+# ---- valid runs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
@@ -113,7 +114,7 @@ def test_anomalies_that_each_guarantee_forbids() -> None:
     assert JUDGED["best-effort"] == {"spurious", "duplicate", "false-loss", "false-past"}
 
 
-# ---- unknown ----------------------------------------------------------------------------------------------
+# ---- unknown verdicts -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
@@ -143,7 +144,7 @@ def test_a_subscription_that_never_became_active_has_no_due_events_before_the_ru
     assert kinds(play(script)) == [("unobserved", None)]
 
 
-# ---- by hand ----------------------------------------------------------------------------------------------
+# ---- runs written by hand ---------------------------------------------------------------------------------
 
 CONVERSATION = """
 bob ? ann 1

@@ -31,7 +31,8 @@ def with_skew(trace: Trace, clock_skew_ms: float) -> Trace:
 
 @pytest.mark.parametrize("protocol", ["locaps", "gapless"])
 def test_near_and_far(protocol: str) -> None:
-    """The near publisher's cut arrives at once and the far one's later; an event of the far one is in between."""
+    """The near publisher's cut arrives at once, and the far one's arrives later. The far publisher publishes in
+    between."""
     text = Path(__file__).with_name("near_and_far.toml").read_text()
     result = run_scenario(parse_scenario(text.replace('name = "gapless"', f'name = "{protocol}"')))
     assert result.trace is not None
@@ -42,7 +43,7 @@ def test_near_and_far(protocol: str) -> None:
         assert "it starts at far:2 only" in verdict.reason
 
 
-# ---- planted -----------------------------------------------------------------------------------------------
+# ---- planted anomalies -------------------------------------------------------------------------------------
 
 
 def published_at(run: Run) -> dict[str, int]:
@@ -54,9 +55,10 @@ def active_at(run: Run) -> dict[str, int]:
 
 
 def start_behind(run: Run, draw: random.Random, *, with_cut: bool) -> tuple[Run, str] | None:
-    """Start a subscription behind the first event of a publisher that it got, which was published when it was active.
+    """Start a subscription after the first event that it received from a publisher and that was published while it was
+    active.
 
-    With a cut that says so; or without one, where nothing else of that publisher came.
+    With `with_cut`, the starting cut says so; without it, no other event of that publisher was delivered.
     """
     published, active = published_at(run), active_at(run)
 
@@ -110,7 +112,7 @@ def test_an_honest_run_that_claims_the_whole_cut_is_valid() -> None:
             assert not verdict.anomalies, f"seed {seed}: {verdict.reason}"
 
 
-# ---- by hand -----------------------------------------------------------------------------------------------
+# ---- runs written by hand ----------------------------------------------------------------------------------
 
 
 class _Script:

@@ -1,7 +1,7 @@
-"""The checker names each anomaly planted into a valid run, and reports no other.
+"""The checker reports each anomaly that is planted into a valid run, and no other.
 
-Every test plants at one random place that its kind allows, in many runs; a floor makes sure that enough of the
-runs have such a place.
+Every test plants an anomaly at one random place that its kind allows, in many runs. A minimum ensures that enough of
+the runs have such a place.
 """
 
 import random
@@ -175,7 +175,7 @@ def test_without_a_promise_of_causal_order_it_is_only_unobserved() -> None:
 
 
 def move_the_cut(*, effect: bool) -> Plant:
-    """Move a cut past the first event that it let through, which is an effect of something delivered, or is not."""
+    """Move a cut past the first delivered event, which is an effect of another delivered event if `effect`."""
 
     def plant(run: Run, draw: random.Random) -> tuple[Run, str] | None:
         judge = NaiveJudge(record(run))
@@ -194,7 +194,7 @@ def move_the_cut(*, effect: bool) -> Plant:
         event = call.happening
         moved = Call(
             "cut", call.client, call.subscription, publisher=event.publisher, from_seq=event.seq + 1
-        )  # the later one counts
+        )  # the last cut counts
         changed = run._replace(calls=[*run.calls[:place], moved, *run.calls[place + 1 :]])
         return changed, event.id
 
@@ -296,7 +296,7 @@ def test_other_guarantees_allow_the_effect_first(guarantee: Guarantee) -> None:
             assert check(record(outcome[0]._replace(guarantee=guarantee))).status == "valid"
 
 
-# ---- deliveries too many ----------------------------------------------------------------------------------
+# ---- unwanted deliveries ----------------------------------------------------------------------------------
 
 
 def repeat(run: Run, draw: random.Random) -> tuple[Run, str] | None:
@@ -317,7 +317,7 @@ def test_a_delivery_repeated_is_a_duplicate(guarantee: Guarantee) -> None:
 
 
 def deliver_too_much(why: str) -> Plant:
-    """Deliver something that the client has seen, so that no new order arises, but that it did not ask for."""
+    """Deliver an event that the client has seen, so that the order stays possible, but that it did not request."""
 
     def plant(run: Run, draw: random.Random) -> tuple[Run, str] | None:
         calls = list(enumerate(run.calls))

@@ -50,12 +50,12 @@ def on_a_terminal(
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65_536)
-    except OSError:  # so the system says that nobody has it open any more
+    except OSError:  # the system raises this when no process has the terminal open any more
         return b""
 
 
 def screen_of(text: str, columns: int) -> list[str]:
-    """Return the visible lines; it interprets the cursor movements of spinners and bars."""
+    """Return the visible lines, after interpreting the cursor movements of spinners and bars."""
     lines: list[str] = [""]
     row = column = 0
     for arguments, command, control, words in _TOKEN.findall(text):

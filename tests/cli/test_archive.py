@@ -56,7 +56,7 @@ def test_repeated_archiving_stores_events_once_and_longer_than_brokers_do(
     left.parent.mkdir()
     left.write_bytes(b"what a failure left")
     for start in range(300, 900, 200):
-        said(fleet, start, start + 200, b"y" * 700)  # brokers keep about two of these
+        said(fleet, start, start + 200, b"y" * 700)  # brokers retain about two of these batches
         assert cli(*arguments).code == 0
     assert not left.exists()
     events = kept(tmp_path / "a")

@@ -37,7 +37,7 @@ def test_on_a_terminal_a_real_network_keeps_its_promises(cli: Cli, tmp_path: Pat
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     command = [*PROGRAM, "demo", "--trace", str(tmp_path / "trace"), "--svg", str(tmp_path / "demo.svg")]
-    # Spark is tested elsewhere; and somebody may have no Java.
+    # Spark is tested elsewhere, and Java may not be installed.
     environment = {"TMPDIR": str(scratch), "JAVA_HOME": str(tmp_path / "nowhere")}
     ran = on_a_terminal(command, environment=environment)
     out = "\n".join(ran.lines).rstrip()

@@ -139,7 +139,7 @@ def test_130_when_interrupted() -> None:
     words = [str(program), "sim", "search", "--runs", "1000000"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as search:
         workers = _wait_for_children(search.pid)
-        # A terminal signals the whole group. Each process is signalled by its own id here, so that no other can be hit.
+        # A terminal signals the whole group. Here each process is signalled by its own id, so that no other can be hit.
         for pid in workers:
             os.kill(pid, signal.SIGINT)
         search.send_signal(signal.SIGINT)
@@ -150,7 +150,8 @@ def test_130_when_interrupted() -> None:
 
 
 def _wait_for_children(pid: int) -> list[int]:
-    """The ids of the processes that this one started, once it has some; none where the system does not tell."""
+    """Return the ids of this process's children once there are any; an empty list if the system does not
+    report them."""
     listed = Path(f"/proc/{pid}/task/{pid}/children")
     deadline = time.monotonic() + (20 if listed.exists() else 2)
     while time.monotonic() < deadline:

@@ -308,7 +308,7 @@ def test_a_broker_reports_a_wrong_file_name_or_port(fleet: Fleet, cli: Cli, tmp_
     assert "--level loud: there is no such level; choose one of: debug, info, warning, error" in loud.err
 
 
-# ---- a life -----------------------------------------------------------------------------------------------
+# ---- a whole session --------------------------------------------------------------------------------------
 
 
 def test_sigterm_drains_sighup_is_ignored_and_a_lost_parent_ends_it(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_up_reports_once_why_a_broker_does_not_start_and_backs_off(cli: Cli, tmp
             int(entry.name) for entry in Path("/proc").iterdir()
             if entry.name.isdecimal() and f"{logs}/network.toml\0--name\0b1\0" in _command_line(entry)
         ]  # fmt: skip
-        os.kill(pid, signal.SIGSTOP)  # it shall not notice, and end before it is killed
+        os.kill(pid, signal.SIGSTOP)  # it must not notice and exit before it is killed
         for file in (data / "b1").glob("data.sqlite*"):
             file.write_bytes(b"no database" * 1_000)
         os.kill(pid, signal.SIGKILL)

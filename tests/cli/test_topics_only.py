@@ -1,4 +1,4 @@
-"""Protocols that support only topics: other filters are bad input, or are reported beside the verdict."""
+"""Protocols that support only topics: other filters are invalid input, or are reported with the verdict."""
 
 from pathlib import Path
 

@@ -64,7 +64,7 @@ def test_a_returned_event_is_redelivered_after_its_delay_and_its_count_outlives_
         one = await anext(work)
         began = asyncio.get_running_loop().time()
         await one.nack(delay_s=0.2)
-        await one.ack()  # it stays given back
+        await one.ack()  # it remains negatively acknowledged
         await (await anext(work)).ack()
         again = await anext(work)
         assert asyncio.get_running_loop().time() - began >= 0.19, "the loop's clock counts milliseconds"

@@ -61,7 +61,7 @@ def kept(fleet: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Kept:
     for start in range(0, 800, 200):
         say(url, start, start + 200)
         archive_history(url, TEXT, place, every_s=1.0, once=True, allow_gaps=False, credentials=None, as_json=True)
-    say(url, 800, 900)  # these are with brokers alone
+    say(url, 800, 900)  # only brokers have these events
     with sync.connect(url, timeout_s=PATIENCE_S) as client:
         assert 100 <= len(list(client.read(TEXT))) < 800
     return Kept(url, place, 900)

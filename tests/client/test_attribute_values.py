@@ -44,7 +44,7 @@ class Word(str):
         return "something else"
 
 
-pd: Any = pytest.importorskip("pandas")  # it has no types
+pd: Any = pytest.importorskip("pandas")  # the package has no type hints
 EAST = timezone(timedelta(hours=2))
 ID = UUID("12345678-1234-5678-1234-567812345678")
 

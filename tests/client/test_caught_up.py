@@ -67,7 +67,7 @@ def test_without_history_it_is_caught_up_at_once() -> None:
             live = await client.subscribe("TRUE")
             await live.caught_up()
             replay = await client.subscribe("TRUE", since="earliest")
-            await replay.caught_up()  # nobody has to take anything
+            await replay.caught_up()  # returns without any take
             durable = await client.durable("billing", "TRUE")
             await durable.caught_up()
 
@@ -84,7 +84,7 @@ def test_a_history_read_is_caught_up_at_its_end_and_a_closed_subscription_never(
             assert len([event async for event in reading]) == 20
             await waiting
             closed = await client.subscribe("TRUE", since="earliest")
-            closed._reach(Position.at(0), is_live=False)  # as if more of it had still to come
+            closed._reach(Position.at(0), is_live=False)  # as if more history were to follow
             waiting = asyncio.create_task(closed.caught_up())
             await asyncio.sleep(0)
             await closed.close()

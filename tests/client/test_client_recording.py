@@ -72,7 +72,7 @@ def test_of_three_clients_one_closes_one_exits_one_is_killed_and_none_is_left_ou
                     with contextlib.suppress(ProcessLookupError):
                         process.kill()
             await eve.close()
-            # One that announced itself, and wrote nothing.
+            # A client that announced itself, and wrote nothing.
             (tmp_path / "live" / "parts" / "late-1234.part").touch()
 
     run(main())

@@ -50,7 +50,7 @@ def test_processed_batches_are_not_repeated_and_the_previous_process_is_rejected
             await speaks(before, 1, 10)
             async with go_on(network, before.identity, 6) as after:
                 assert after.name == before.name
-                # It knows of six; the other four exist, and are published again under their numbers.
+                # The new process knows six events; the other four exist, and are published again under their numbers.
                 await speaks(after, 7, 12)
                 with pytest.raises(ClosedError, match="another process goes on as client"):
                     await before.publish({"n": 99})
@@ -102,7 +102,7 @@ def test_numbers_that_were_taken_before_are_confirmed_when_they_are_published_ag
             before = await connect(network.at("b0"))
             await speaks(before, 1, 10)
             async with go_on(network, before.identity, 6) as after:
-                await speaks(after, 7, 10)  # brokers have all of them
+                await speaks(after, 7, 10)  # brokers already have all of them
                 assert after.is_all_confirmed
             await before.close(leave=False)
             assert await received(network) == [(n, n) for n in range(1, 11)]

@@ -71,7 +71,7 @@ def test_it_is_called_for_each_event_and_may_change_what_is_published() -> None:
         async with client.durable("auto", "n > 0") as automatic:
             await client.publish({"n": 9})
             while (await anext(automatic)).integer("n") != 9:
-                pass  # it begins a moment before
+                pass  # the span begins a moment before the event's timestamp
 
     connected(story, noting)
     assert noting.noted[:13] == [

@@ -37,7 +37,8 @@ async def work_through(network: Local, trace: Path, seed: int, *, group: bool) -
 
 
 async def finish(network: Local, trace: Path, *, group: bool) -> None:
-    """A client that acknowledges all that comes, until nothing more does. It does not leave: a group has members."""
+    """Run a client that acknowledges all events until no more arrive. It does not leave, because a group
+    needs members."""
     client = await gapless.connect(network.url, name="rest", trace=trace)
     work = await client.durable("work", "n > 0", ack="manual", group=group, max_deliveries=2)
     with suppress(NoEventError):

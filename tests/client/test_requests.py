@@ -147,7 +147,7 @@ def test_a_request_without_a_reply_reports_what_is_known_of_it() -> None:
             with pytest.raises(NoReplyError, match=r"could not be published within 0.1 s; is the network up"):
                 await ann.request({"topic": "ask"}, reply="n = 7", timeout_s=0.1)
             for client in (ann, bob):
-                await client.close(leave=False)  # nobody is left to take leave of
+                await client.close(leave=False)  # no broker is left to say goodbye to
 
     run(main())
 

@@ -73,7 +73,7 @@ def test_one_that_takes_its_time_is_not_complained_of(caplog: pytest.LogCaptureF
         await asyncio.sleep(0)
         assert reported == [1]
         slow.numbers.append(watched.delivered())
-        watched._look(2, 0)  # as the timer would
+        watched._look(2, 0)  # as the timer would call it
         assert not caplog.text
         watched._look(3, 1)
         assert "s1 (to 'TRUE') stops all other" in caplog.text

@@ -155,7 +155,7 @@ def test_each_event_of_a_named_subscription_can_be_confirmed(url: str) -> None:
         for ack in get_args(AckMode):
             bills = client.durable(f"bills {ack}", "topic = 'bill'", ack=ack)
             published = client.publish({"topic": "bill"})
-            bill = next(each for each in bills if each.seq >= published.seq)  # the name may begin a moment before
+            bill = next(each for each in bills if each.seq >= published.seq)  # it may begin before the publication
             assert (bill, bill.redelivered, bill.id) == (published, False, published.id)
             bill.ack()
             [known] = [each for each in client.admin.list() if each.name == bills.name]

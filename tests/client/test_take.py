@@ -22,7 +22,7 @@ def test_taking_respects_its_timeout_and_loses_nothing() -> None:
                 with pytest.raises(NoEventError, match=f"no event of 'n > 0' came within {seconds} s") as raised:
                     await subscription.take(timeout_s=seconds)
                 assert isinstance(raised.value, TimeoutError)
-                assert time.monotonic() - started >= seconds - 0.02  # an event loop looks at its clock once a turn
+                assert time.monotonic() - started >= seconds - 0.02  # an event loop reads its clock once per turn
             event = await client.publish({"n": 1})
             assert await subscription.take(timeout_s=20) == [event]
             await subscription.close()

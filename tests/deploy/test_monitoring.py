@@ -1,4 +1,4 @@
-"""The Grafana dashboard and the alert rules use metrics, labels and kinds that brokers export."""
+"""The Grafana dashboard and the alert rules use only metrics, labels and kinds that brokers export."""
 
 import json
 import re

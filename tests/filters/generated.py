@@ -1,7 +1,7 @@
-"""Generated filters and events over a small world, dense in boundary cases.
+"""Generated filters and events from a small world with many boundary cases.
 
-Few names, few strings and a few numbers with their neighbours: so that filters meet events, bounds meet values, and a
-sample of the world's values is enough to tell apart any two constraints that can be written with its constants.
+There are few names, few strings, and a few numbers with their neighbours. So filters often match events, bounds often
+meet values, and a sample of the values distinguishes any two constraints that can be written with these constants.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ WORLD: tuple[Any, ...] = (
     *dict.fromkeys((type(near), near) for number in NUMBERS for near in neighbours(number)),
 )
 WORLD = tuple(item[1] if isinstance(item, tuple) else item for item in WORLD)
-"""Every relevant state of one attribute; None stands for absence."""
+"""Every relevant state of one attribute; None stands for an absent attribute."""
 
 frequent = st.sampled_from((0, 1, 2, 1.5, "x", "xy", True))
 """States that many generated filters mention, so that events often match."""

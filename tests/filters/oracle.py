@@ -1,7 +1,7 @@
 """A second, simple evaluation of filters: directly from the syntax tree, with three-valued logic.
 
-Nothing here is shared with the code under test but the tree itself. Arithmetic is done in exact fractions where it
-can be, LIKE by trying every split.
+It shares only the syntax tree with the code under test. Arithmetic uses exact fractions where possible, and LIKE tries
+every split.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=
 
 
 def family(value: object) -> str | None:
-    return FAMILIES.get(type(value)) if value == value else None  # only NaN is other than itself
+    return FAMILIES.get(type(value)) if value == value else None  # only NaN differs from itself
 
 
 def compared(operator: str, left: Any, right: Any) -> bool | None:

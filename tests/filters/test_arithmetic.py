@@ -1,4 +1,4 @@
-"""Folding constants leaves no arithmetic behind where there is no attribute, and null where there is no value."""
+"""Folding constants leaves no arithmetic without attributes, and gives null where there is no value."""
 
 from __future__ import annotations
 

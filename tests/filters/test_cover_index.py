@@ -114,7 +114,7 @@ def test_an_equal_filter_is_found_before_an_earlier_cover() -> None:
 
 
 def test_looks_at_few_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all cover, where none does, and where one does: a hundredth of the filters is compared at most."""
+    """At most a hundredth of the filters is compared, whether all, none or one of them covers the filter."""
     compared = 0
     really = Filter.covers
 

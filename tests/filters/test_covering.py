@@ -98,7 +98,7 @@ def test_covers(wider: str, narrower: str) -> None:
         ("a > 2", "a > 1"),
         ("a > 1", "a >= 1"),
         ("a <> 5", "a IS NOT NULL"),
-        ("a OR NOT a OR a <= 1 OR a > 1 OR a = 'x' OR a <> 'x'", "a IS NOT NULL"),  # what of NaN?
+        ("a OR NOT a OR a <= 1 OR a > 1 OR a = 'x' OR a <> 'x'", "a IS NOT NULL"),  # NaN satisfies none of these
         ("c = 1 AND a > b", "c = 1 AND a > 0 AND b > 0"),
         ("a <= 10 OR a > 10", "TRUE"),
         ("a = 1", "a = TRUE"),
@@ -225,9 +225,9 @@ SMALL_DISJUNCTIONS = st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=
 @given(SMALL_DISJUNCTIONS, SMALL_DISJUNCTIONS)
 @settings(max_examples=200)
 def test_disjunctions_are_decided_exactly(wide: list[list[str]], narrow: list[list[str]]) -> None:
-    """States that no conjunction tells apart are one; so few remain that every combination can be tried.
+    """States that no conjunction distinguishes are merged; so few remain that every combination can be tried.
 
-    There is no pattern here, so one string that no filter names, among the first of the states, stands for all others.
+    There is no pattern here, so one string that no filter names represents all others.
     """
     boxes = [allowed_by_all(texts) for texts in wide + narrow]
     kinds = [{tuple(i in box[name] for box in boxes) for i in range(len(generated.WORLD))} for name in generated.NAMES]

@@ -1,4 +1,4 @@
-"""The page on filters is true: each row of its tables is run."""
+"""The page on filters is correct: each row of its tables is evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The index finds exactly the filters that brute force finds, in the order of adding, while filters come and go."""
+"""The index finds exactly the filters that brute force finds, in the order of addition, while filters are added and
+removed."""
 
 from __future__ import annotations
 

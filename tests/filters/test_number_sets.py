@@ -1,4 +1,4 @@
-"""Number sets: the order of representable numbers, and the algebra against membership."""
+"""Number sets: the order of representable numbers, and set operations compared with membership."""
 
 from __future__ import annotations
 

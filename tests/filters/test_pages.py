@@ -1,4 +1,4 @@
-"""Large numbers of filters are kept in pages, which find them exactly while filters come, go and move."""
+"""Large numbers of filters are kept in pages, which find them exactly while filters are added, removed and moved."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_added_and_removed_filters_are_matched_in_batches_of_mixed_types() -> No
                 gone = source.choice(list(kept))
                 del kept[gone]
                 index.remove(gone)
-            if not number % 50:  # often while they move
+            if not number % 50:  # often while filters are being moved
                 check(index, kept, [random_event(source) for _ in range(5)])
             most = max(most, in_pages(index))
         check(index, kept, [random_event(source) for _ in range(40)])

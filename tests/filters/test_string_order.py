@@ -57,7 +57,7 @@ def table(rows: list[Attributes]) -> sqlite3.Connection:
 
 
 def is_sql(found: str | Attributes) -> bool:
-    """Whether SQLite reads it to the end: for its LIKE and in its queries, the character 0 is the end."""
+    """Return whether SQLite reads the whole text. In its LIKE and its queries, the character 0 ends a text."""
     return "\0" not in (found if isinstance(found, str) else "".join(map(str, found.values())))
 
 

@@ -1,4 +1,4 @@
-"""String sets: the algebra against membership."""
+"""String sets: set operations compared with membership."""
 
 from __future__ import annotations
 

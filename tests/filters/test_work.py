@@ -1,7 +1,7 @@
-"""Malicious filters and events take bounded work, counted in executed lines of Python instead of time.
+"""Malicious filters and events take bounded work, measured as executed lines of Python instead of time.
 
-Lines are counted from outside, so that no loop can be left out. Code in C beside them is proportional to the lines, or
-has its own bound: the search for the pieces of a LIKE pattern is bounded by the cost that the parser allows.
+Lines are counted from outside, so that no loop can be missed. Code in C is proportional to the lines, or has its own
+bound: the parser limits the cost of searching for the pieces of a LIKE pattern.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def check_alone(text: str) -> Filter | None:
 
 def check_together(a: Filter, b: Filter) -> None:
     for filter_ in (a, b):
-        _ = filter_.disjunction  # has a bound of its own
+        _ = filter_.disjunction  # the normal form has its own bound
     steps = allowance(a.weight, b.weight)
     assert steps <= COMPARING_MAX
     assert lines_of(lambda: a.covers(b)) <= LINES_A_STEP * steps
@@ -304,7 +304,7 @@ def test_no_call_of_an_index_takes_long_while_filters_come_and_go() -> None:
     for key in range(3000):
         low, other = source.random() * 1000, source.random() * 1000
         text = f"a BETWEEN {low} AND {low + 50} AND b > {other} AND c < {other} AND s = 's{key % 9}'"
-        # Normalising has a bound of its own, and a filter is normalised before it comes.
+        # Normalising has its own bound, and a filter is normalised before it is added.
         filter_ = Filter(text)
         _ = filter_.disjunction
         worst = max(worst, lines_of(lambda key=key, filter_=filter_: index.add(key, filter_)))  # type: ignore[misc]

@@ -51,7 +51,7 @@ def _arguments() -> argparse.Namespace:
 
 def _fuzz(name: str, seed: int, inputs: int | None, seconds: float) -> Summary:
     target = TARGETS[name]()
-    # The corpus of an earlier guided run, if there was one.
+    # The corpus of an earlier guided run, if there is one.
     corpus = [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
     try:
         summary = fuzz(target, seed, inputs=inputs, seconds=None if inputs else seconds, corpus=corpus)

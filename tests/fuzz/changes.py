@@ -105,7 +105,7 @@ def changed_tree(tree: Any, dice: Random) -> Any:
 
 
 def change_packed(data: bytes, dice: Random) -> bytes:
-    """Change MessagePack as a tree; change unreadable input, and sometimes other input, as bytes."""
+    """Change MessagePack as a tree. Change unreadable input, and sometimes other input, as bytes."""
     if dice.random() < 0.8:
         try:
             tree = msgspec.msgpack.decode(data)

@@ -1,7 +1,7 @@
-"""Generates, changes and runs inputs until the time is over, and judges the results.
+"""Generates, changes and runs inputs until the time is over, and evaluates the results.
 
-What is drawn depends on the seed alone. A pool keeps some inputs, drawn and changed, so that changes pile up. A finding
-is saved once for each place in the code from which it came.
+All draws depend only on the seed. A pool keeps some inputs, new and changed, so that changes accumulate. A finding is
+saved once for each place in the code that raised it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SETTINGS = RuntimeSettings(hello_ms=3_600_000, suspect_ms=3_600_000, heartbeat_m
 
 
 _logger = logging.getLogger("gapless")
-"""Disabled, because each refusal would be a line."""
+"""Disabled, because each refusal would log a line."""
 
 
 class RealBroker:

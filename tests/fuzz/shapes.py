@@ -16,7 +16,7 @@ _NUMBERS = (0, 1, 1, 1, 2, 2, 2, 3, 4, 5, 100, 2**53, 2**63, 2**64 - 1, -1)
 
 
 class Shapes:
-    """Draws values of one type of messages, or of any of several."""
+    """Draws values of one or several message types."""
 
     def __init__(self, *types: type[Any]) -> None:
         self._types = [inspect.type_info(kind) for kind in types]

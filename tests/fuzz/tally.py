@@ -14,13 +14,13 @@ __all__ = ["Tally"]
 
 
 class Total(msgspec.Struct):
-    """Of one target."""
+    """The total of one target."""
 
     inputs: int = 0
     seconds: float = 0.0
     slowest_ms: float = 0.0
     growth_mb: float = 0.0
-    """The most that the memory of one run grew by."""
+    """The largest growth of memory in one run."""
     findings: int = 0
     outcomes: dict[str, int] = {}
 
@@ -50,7 +50,7 @@ class Tally:
         os.replace(new, self._file)
 
     def text(self) -> str:
-        """A line for each target, and one for all."""
+        """Return a line for each target, and one for the total."""
         lines = [
             f"{name:16} {total.inputs:>12,} inputs  slowest {total.slowest_ms:5.1f} ms  "
             f"memory {total.growth_mb:+4.0f} MB  findings {total.findings}  ("

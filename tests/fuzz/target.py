@@ -15,7 +15,7 @@ MEMORY = Path("/dev/shm")
 
 
 class Unexpected(AssertionError):  # noqa: N818 - what it says stands in its sentence
-    """Two answers that contradict each other."""
+    """Two results contradict each other."""
 
 
 def scratch_folder() -> Path:
@@ -39,7 +39,7 @@ class Target(ABC):
 
     @abstractmethod
     def run(self, data: bytes) -> str:
-        """Run an input. Return a word for the result; raise unexpected errors."""
+        """Run an input, and return a word for the result. Unexpected errors are raised."""
 
     def close(self) -> None:  # noqa: B027 - most keep nothing
         pass

@@ -10,7 +10,7 @@ __all__ = ["Transport"]
 
 
 class Transport(asyncio.Transport):
-    """Keeps the bytes that were written."""
+    """Stores the written bytes."""
 
     def __init__(self) -> None:
         super().__init__()

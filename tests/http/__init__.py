@@ -1,1 +1,1 @@
-"""The HTTP side of a broker."""
+"""Tests of a broker's HTTP interface."""

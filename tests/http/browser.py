@@ -41,9 +41,9 @@ COMPLAINTS = "(result) => result.violations.map((one) => `${one.impact}: ${one.i
 
 
 class Site:
-    """A network whose brokers are processes with an HTTP side, and the browser that visits it, for all tests of a file.
+    """A network whose brokers are processes with HTTP, and the browser that visits it, for all tests of a file.
 
-    Tests run in one event loop, for the browser belongs to it. Each leaves the network as it was.
+    All tests run in one event loop, because the browser belongs to it. Each test restores the network's initial state.
     """
 
     def __init__(self, fleet: Fleet) -> None:

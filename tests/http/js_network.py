@@ -1,8 +1,8 @@
-"""A network of real brokers for the tests of the JavaScript client: it prints their HTTP addresses, then follows
+"""A network of real brokers for the tests of the JavaScript client. It prints their HTTP addresses, then follows
 commands.
 
-Each line of the standard input is a command, answered by one line: `crash NAME` lets a broker vanish, `cut NAME` ends
-its HTTP connections. The network ends with the input.
+Each line of standard input is a command, answered by one line: `crash NAME` stops a broker without a goodbye, and `cut
+NAME` ends its HTTP connections. The network stops at the end of the input.
 """
 
 import asyncio

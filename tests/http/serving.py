@@ -22,11 +22,11 @@ __all__ = ["UNHURRIED", "Serving", "serving", "serving_secure", "sse"]
 
 
 UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=2_000)
-"""Settings for tests that share the machine with a browser: a slow broker is not suspected."""
+"""Settings for tests that share the machine with a browser, so that a slow broker is not suspected."""
 
 
 class Serving:
-    """The HTTP sides of a network's brokers."""
+    """The HTTP servers of a network's brokers."""
 
     def __init__(self, network: Local) -> None:
         self.network = network

@@ -266,7 +266,7 @@ def test_an_operator_ends_sessions_and_moves_durable_subscriptions(site: Site) -
             row = page.get_by_role("row").filter(has_text="topic = 'order' AND amount > 5").last
             await expect(row).to_contain_text("topic = 'order' AND amount > 5")
             narrow = page.get_by_label("Filters").get_by_role("row").filter(has_text="AND amount > 5")
-            await expect(narrow.get_by_role("cell").last).to_have_text("topic = 'order'")  # what covers it
+            await expect(narrow.get_by_role("cell").last).to_have_text("topic = 'order'")  # the filter that covers it
             await page.get_by_role("button", name="Move").click()
             await page.get_by_label("A position, a time").fill("now")
             await page.get_by_role("dialog").get_by_role("button", name="Move").click()

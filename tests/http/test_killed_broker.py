@@ -128,7 +128,7 @@ def test_a_stalled_reader_costs_its_broker_little_memory(site: Site) -> None:
             lines = response.aiter_lines()
             assert "ready" in await anext(lines)
             payload = bytes(1_000)
-            for n in range(200):  # a first round fills the windows and the buffers of both ends
+            for n in range(200):  # a first round fills the windows and the buffers at both ends
                 await ann.publish({"topic": "slow", "n": n}, payload)
             begun = site.fleet.memory_kib("b1")[0]
             for n in range(200, SLOW_EVENTS):

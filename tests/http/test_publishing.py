@@ -125,7 +125,7 @@ def test_an_id_of_another_event_is_a_conflict() -> None:
             other = await client.post("/events", json={"id": "x", "attributes": {"n": 2}})
             assert (other.status_code, other.json()["type"]) == (409, "/docs/problems#conflict")
             elsewhere = await client.post("/events", json={"id": "x", "attributes": {"n": 2, "source": "y"}})
-            assert elsewhere.status_code == 201  # the source belongs to the name
+            assert elsewhere.status_code == 201  # the identifier is unique together with its source
 
     run(main())
 

@@ -266,7 +266,8 @@ def test_a_broker_pings_the_clients_in_its_own_process_seldom() -> None:
 
 
 async def _status_of(address: str, leave: asyncio.Event) -> tuple[int, str, str]:
-    """Open a stream; return status, head and beginning of the response, and keep the stream until all may leave."""
+    """Open a stream. Return the status, the headers and the beginning of the response, and keep the stream open until
+    `leave` is set."""
     reader, writer = await asyncio.open_connection(*address.split(":"))
     try:
         writer.write(f"GET /events?filter=n%20%3D%201 HTTP/1.1\r\nHost: {address}\r\n\r\n".encode())

@@ -134,7 +134,7 @@ def test_the_limits_of_a_user_hold_over_http(tmp_path: Path) -> None:
             for _ in range(3):
                 assert (await ann.post("/events", json=batch)).status_code == 201
             slow = asyncio.get_running_loop().time() - begun
-            assert slow > 1.5  # 150 events at 40 per second, of which a second is free
+            assert slow > 1.5  # 150 events at 40 per second, of which the first second is free
             begun = asyncio.get_running_loop().time()
             assert (await bob.post("/events", json=batch * 3)).status_code == 201
             assert asyncio.get_running_loop().time() - begun < slow

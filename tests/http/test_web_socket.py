@@ -188,7 +188,7 @@ def test_hostile_messages_end_their_own_web_socket_alone() -> None:
             await other.send(op="publish", id="1", event={"text": "x"})
             assert (await other.receive())["op"] == "published"
             async with web_socket(http, "b0", **{"Sec-WebSocket-Extensions": "permessage-deflate"}) as socket:
-                assert (await socket.receive())["op"] == "hello"  # and is not compressed
+                assert (await socket.receive())["op"] == "hello"  # and the message is not compressed
 
     run(main())
 

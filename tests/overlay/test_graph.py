@@ -1,4 +1,4 @@
-"""General graphs: shapes, the primary tree, bypasses, and paths that share nothing, against plain searches."""
+"""General graphs: shapes, the primary tree, bypasses, and disjoint paths, compared with simple searches."""
 
 from collections.abc import Callable
 from itertools import combinations, pairwise

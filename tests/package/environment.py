@@ -22,7 +22,7 @@ class Environment(NamedTuple):
         return str(self.folder / "bin" / name)
 
     def run(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command of it, by its name, in a place where no checkout is."""
+        """Run a command of the environment, in a directory outside any checkout."""
         return subprocess.run(
             [self.program(words[0]), *words[1:]], cwd=cwd or self.folder, env={"PATH": "/usr/bin:/bin"},
             capture_output=True, text=True, timeout=100, check=False,

@@ -25,7 +25,7 @@ def test_the_commands_do_what_they_say(page: str, cli: Cli, tmp_path: Path, monk
         (tmp_path / name).write_text(blocks(page, "toml")[0], encoding="utf-8")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    # A failing scenario is failing before it is as small as it can be, which has tests of its own.
+    # A scenario can fail before it is fully reduced; the reduction is tested elsewhere.
     monkeypatch.setattr(sim_search, "search", partial(search, shrink_seconds=0.2))
     shown = commands(page)
     assert shown

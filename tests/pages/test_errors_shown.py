@@ -1,4 +1,4 @@
-"""The page of errors has every class of `gapless.errors`, once, and nothing else."""
+"""The page of errors lists every class of `gapless.errors` exactly once, and nothing else."""
 
 import re
 

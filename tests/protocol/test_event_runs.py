@@ -1,4 +1,4 @@
-"""A run behaves like its list of events when it is iterated, divided or sent."""
+"""A run behaves like its list of events when it is iterated, split or sent."""
 
 from collections.abc import Iterable
 from random import Random
@@ -24,7 +24,7 @@ RUN = EventRun.of(LIST)
 
 
 def whole(events: Iterable[Event]) -> list[tuple[str, ...]]:
-    """All of each event, with the types and signs of its values, and its timestamp, which `==` leaves out."""
+    """Return all data of each event, with the types and signs of its values, and the timestamp, which `==` ignores."""
     return [
         (event.id, repr(sorted(event.attributes.items())), repr(event.payload), str(event.stamp)) for event in events
     ]

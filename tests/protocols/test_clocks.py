@@ -32,7 +32,8 @@ def test_runs_with_all_kinds_of_faults_have_wrong_clocks_now_and_then() -> None:
 
 
 def readings(protocol: str, *clocks: str) -> str:
-    """Two publishers at the ends of a chain, and a client between them that reads all of history again and again."""
+    """Run a scenario with two publishers at the ends of a chain, and a client between them that repeatedly reads all of
+    history."""
     script = [
         f'name = "readings"\nprotocol = {{ name = "{protocol}" }}\nrun = {{ settle_ms = 10000 }}',
         'network = { shape = "chain", brokers = 5, f = 1, latency = { ms = 2 } }',

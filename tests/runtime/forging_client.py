@@ -16,7 +16,7 @@ __all__ = ["ForgingClient"]
 
 
 class ForgingClient(Raw):
-    """Follows the protocol only as far as a test wants."""
+    """A client that deviates from the protocol as a test requires."""
 
     name = ""
     _codec = Codec(find_protocol("gapless"), 1 << 24)

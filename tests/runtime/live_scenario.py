@@ -1,7 +1,7 @@
 """Runs a scenario file on a real network: the same clients, calls, replies and crashes, over TCP on loopback.
 
-Time passes as on the wall clock, faster by `speed`. Latencies are real, so only results that do not depend on them can
-be compared with the simulator: see `test_conformance`.
+Time passes `speed` times as fast as on the wall clock. Latencies are real, so only results that do not depend on them
+can be compared with the simulator: see `test_conformance`.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class _Run:
         self._publishing: list[asyncio.Task[Any]] = []
         self._last_act = 0.0
         self.names: dict[str, str] = {}
-        """The scenario's name of each subscription."""
+        """The name in the scenario of each subscription."""
 
     async def run(self) -> Trace:
         for reply in self._scenario.replies:
@@ -60,7 +60,7 @@ class _Run:
             await asyncio.sleep(start + row.at_ms / 1000 / self._speed - loop.time())
             began = loop.time()
             await self._act(row)
-            start += loop.time() - began  # the clock of the scenario is paused while it waits for an act
+            start += loop.time() - began  # the scenario's clock is paused while it waits for an action
         await self._grow_quiet()
         for joined in self._clients.values():
             await joined.close(leave=False)
@@ -125,7 +125,7 @@ class _Run:
         self._replies.delivered(client, Deliver(event, subscription))
 
     async def _publish(self, row: parts.PublishAction) -> None:
-        """One action of a client after the other, so that its numbers do not depend on how busy the machine is."""
+        """Publish with one client at a time, so that the numbers of events do not depend on the load of the machine."""
         async with self._turns.setdefault(row.client, asyncio.Lock()):
             for _ in range(row.count):
                 self._start(self._clients[row.client].publish(row.attributes))
@@ -139,7 +139,7 @@ class _Run:
         self._start(later())
 
     async def _grow_quiet(self) -> None:
-        """Until for a while nothing has been delivered, nor has anything been on its way to safety or to a new home."""
+        """Wait until nothing has been delivered, confirmed or moved for a while."""
         loop = asyncio.get_running_loop()
         self._last_act = loop.time()
         async with asyncio.timeout(40):
@@ -148,11 +148,12 @@ class _Run:
                     self._last_act = loop.time()
                 await asyncio.sleep(0.02)
         for task in [task for task in self._tasks if task.done()]:
-            if not isinstance(task.exception(), EventError):  # refused, as in the simulator
+            if not isinstance(task.exception(), EventError):  # rejected, as in the simulator
                 task.result()
 
     def _is_calm(self) -> bool:
-        """Whether all that was published is safe, no client looks for a broker, and no broker is being replaced."""
+        """Return whether all publications are confirmed, no client looks for a broker, and no broker is being
+        replaced."""
         clients = self._clients.values()
         # A client may take a second to notice that its broker has crashed.
         at_home = (
@@ -169,9 +170,10 @@ class _Run:
 async def run_live(
     scenario: Scenario, directory: Path, *, speed: float = 1.0, patient: bool = False
 ) -> tuple[Trace, dict[str, str]]:
-    """Run a scenario over TCP; return the trace that the clients wrote, and the scenario's names of subscriptions.
+    """Run a scenario over TCP. Return the clients' trace, and the scenario's names of subscriptions.
 
-    A patient run starts and ends subscriptions while the network is quiet, so the result does not depend on other load.
+    A `patient` run starts and ends subscriptions while the network is quiet, so the result does not depend on other
+    load.
     """
     network = scenario.network
     options = scenario.protocol.options

@@ -78,4 +78,4 @@ async def local(
         failures = [broker.failure.result() for broker in network.brokers.values() if broker.failure.done()]
         await network.stop()
         for failure in failures:
-            raise failure  # instead of what it made of the test
+            raise failure  # instead of the error that the failure caused in the test

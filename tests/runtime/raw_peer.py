@@ -24,11 +24,11 @@ PATIENCE_S = 20
 
 
 NEW = Attach(1, None, 0, 0, 0, 0, 0)
-"""The first words of a client."""
+"""The first message of a new client."""
 
 
 class Raw:
-    """A connection on which anything can be said."""
+    """A connection that can send arbitrary bytes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str = "stranger") -> None:
         self.name = name

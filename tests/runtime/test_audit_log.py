@@ -129,7 +129,7 @@ def test_refused_connections_write_a_bounded_number_of_lines_and_the_rest_is_cou
     audit = AuditLog(str(tmp_path / "audit.jsonl"), "b0", LOGGER, clock=lambda: now)
     for number in range(1_000):
         audit.refused("login.refused", "the token is invalid", {"peer": f"guess{number}"})
-    audit.login(Hello(role="client", name="ann:1"), ANN)  # is written whatever strangers do
+    audit.login(Hello(role="client", name="ann:1"), ANN)  # is written regardless of unauthenticated peers
     now = 1.0
     audit.refused("login.refused", "the token is invalid", {"peer": "last"})
     lines = _lines(tmp_path / "audit.jsonl")

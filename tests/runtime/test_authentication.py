@@ -90,7 +90,7 @@ def test_a_static_token_that_expires_ends_the_connection_and_opens_no_other(tmp_
             assert broker_security is not None
             who = broker_security.prove({}, network.token("ann"))
             assert isinstance(who, Identity)
-            assert who.expires == pytest.approx(later)  # then the connection ends, as with a signed token
+            assert who.expires == pytest.approx(later)  # the connection ends at that time, as with a signed token
             client = await connect(network.at("b0"), credentials=network.by_token("ann"))
             subscription = await client.subscribe("TRUE")
             network.set_users({"ann": EVERYTHING})
@@ -142,7 +142,7 @@ def test_a_client_that_reaches_a_limit_retries(tmp_path: Path) -> None:
             await first.advertise("TRUE")
             network.set_users(users, limits={"connections_per_s": 0.001})
             await network.reload()
-            asked = await _come(network, ann)  # one is accepted, to ask
+            asked = await _come(network, ann)  # one is accepted, to query
             await asked.close(leave=False)
             waiting = asyncio.create_task(_come(network, ann))
             await asyncio.wait((waiting,), timeout=0.5)
@@ -250,7 +250,7 @@ def test_a_broker_whose_certificate_is_revoked_is_disconnected_at_once(tmp_path:
             with logged() as log:
                 assert await broker_security.reload("the test says so")
                 await until(lambda: "the certificate of broker 'b1' was revoked" in log.text)
-                await until(lambda: "this certificate was revoked" in log.text)  # and when it comes again
+                await until(lambda: "this certificate was revoked" in log.text)  # and when the client reconnects
             assert links.links["b1"].connection is None
 
     run(main())
@@ -266,7 +266,7 @@ def test_a_signed_token_expires_and_a_fresh_one_continues_without_a_gap(tmp_path
 
             def fresh() -> str:
                 made.append(time.time())
-                return signed(exp=time.time() - 3)  # within the leeway of clocks, for two seconds
+                return signed(exp=time.time() - 3)  # within the tolerance of clocks, for two seconds
 
             credentials = Credentials(authority=tmp_path / "authority.pem", token=fresh)
             async with connect(network.at("b0"), credentials=credentials) as client:
@@ -305,7 +305,7 @@ def test_changed_keys_of_the_token_issuer_are_used_at_once(tmp_path: Path) -> No
             assert "is not signed by a key" in await _denied(network, network.with_token(signed()))
             async with connect(network.at("b0"), credentials=network.with_token(signed(other))):
                 pass
-            # A file that is not there yet is awaited.
+            # Wait for a file that does not exist yet.
             network.set_users(users, signed_tokens={"keys": "new.pem", "audience": "shop"})
             await until(lambda: broker_security.failed_reloads == 1)
             (tmp_path / "new.pem").write_text(pem(KEY), encoding="utf-8")
@@ -322,7 +322,7 @@ def test_a_client_without_a_fresh_token_is_notified(tmp_path: Path) -> None:
         users = {"ann": {**EVERYTHING, "signed_token": True}}
         issuer = {"keys": "keys.pem", "audience": "shop"}
         async with secure(1, tmp_path, f=0, users=users, signed_tokens=issuer) as network:
-            shown = network.with_token(signed(exp=time.time() - 3))  # within the leeway of clocks, for a moment
+            shown = network.with_token(signed(exp=time.time() - 3))  # within the tolerance of clocks, for a moment
             client = await connect(network.at("b0"), credentials=shown)
             subscription = await client.subscribe("TRUE")
             with pytest.raises(ConnectError, match="it has expired; ask for a new one"):

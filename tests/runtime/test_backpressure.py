@@ -1,4 +1,4 @@
-"""Queues to peers that do not read are bounded and lose nothing: publishers wait."""
+"""Queues to peers that do not read are bounded and lose nothing, because publishers wait."""
 
 import asyncio
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def test_a_client_that_does_not_read_delays_publishers_at_its_own_broker() -> No
             assert 20 < len(waiting) < 20 + 2 * 256
             before = 0
             async with asyncio.timeout(30):
-                while len(waiting) != before:  # what was on its way arrives, and then nothing more
+                while len(waiting) != before:  # messages in flight arrive, and then nothing more
                     before = len(waiting)
                     await asyncio.sleep(0.3)
             assert before < 20 + 2 * 256
@@ -86,7 +86,7 @@ def test_a_queue_that_grows_slowly_holds_publishers_back_too() -> None:
             links = network.brokers["b0"].links
             deaf = links.links["deaf"]
             async with asyncio.timeout(120):
-                while not links.queues.is_paused:  # one at a time, so that nothing else waits to be sent
+                while not links.queues.is_paused:  # one at a time, so that nothing else is queued
                     await client.publish({"n": 1}, b"x" * 50_000)
                     await asyncio.sleep(0.001)
                     assert len(deaf.outbox) < 200

@@ -212,7 +212,7 @@ def test_clients_are_counted_and_not_their_connections() -> None:
     async def main(network: Local) -> None:
         async with connect(network.at("b0"), name="ann") as ann:
             await ann.advertise("TRUE")
-            ann._connection_manager._links.open("b1")  # as one that was tried once
+            ann._connection_manager._links.open("b1")  # as if it had tried this broker once
             spare = network.brokers["b1"]
             await until(lambda: spare.links.client_count == 1)
             assert spare.report()["clients"] == 0

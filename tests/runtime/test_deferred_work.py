@@ -25,7 +25,7 @@ def test_the_rest_is_done_in_the_next_turns_in_order_and_others_come_between(mon
 
     def tick() -> int:
         nonlocal time_us
-        time_us += 1_000  # each look at the clock finds it a millisecond later
+        time_us += 1_000  # each reading of the clock advances it by a millisecond
         return time_us
 
     async def main() -> None:

@@ -167,7 +167,7 @@ def test_forgetting_a_frozen_broker_is_refused_too() -> None:
     assert "forget" not in todo
 
 
-# ---- brokers that are there and not well ------------------------------------------------------------------
+# ---- running brokers with problems ------------------------------------------------------------------------
 
 
 def test_a_clock_that_differs_from_those_of_most_is_named() -> None:

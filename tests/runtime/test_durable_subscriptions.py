@@ -130,7 +130,7 @@ def test_deliveries_waiting_in_a_closing_client_are_redelivered() -> None:
     async def test(network: Local, speaker: Client) -> None:
         async with connect(network.at("b2"), name="bob") as bob:
             subscription = await bob.durable("billing", "n > 0")
-            other = await bob.subscribe("n > 0")  # of which nothing is taken
+            other = await bob.subscribe("n > 0")  # none of its events are taken
             await publish(speaker, 1, 20)
             assert await take(subscription, 5) == [1, 2, 3, 4, 5]
             await subscription.close()
@@ -173,7 +173,7 @@ def test_manually_acknowledged_events_are_not_redelivered_and_all_others_are() -
             while len(events) < 20:
                 events += await subscription.take()
             await subscription.ack(events[9])
-            await events[3].ack()  # it was, with the tenth
+            await events[3].ack()  # the tenth acknowledgement covers it
             await bob.close(leave=False)
         async with connect(network.at("b1"), name="cat") as cat:
             subscription = await cat.durable("billing", "n > 0", ack="manual")

@@ -73,7 +73,7 @@ def test_each_callback_of_the_detector_may_fail_for_one_peer(callback: str, monk
             link.absence = "suspected" if callback == "trust" else ""
             if callback in ("_suspect", "miss"):
                 there = network.brokers["b1"].links.links["b0"]
-                there.connection = None  # so that it does not ping any more
+                there.connection = None  # so that it sends no more pings
             async with asyncio.timeout(20):
                 while not failed:
                     await asyncio.sleep(0.01)
@@ -186,7 +186,7 @@ def test_a_broker_with_many_clients_pings_less_often_without_false_suspicions(
             clients = [await stack.enter_async_context(connect(network.at("b0"))) for _ in range(5)]
             received = [client._connection_manager._links.links["b0"] for client in clients]
             async with asyncio.timeout(20):
-                while [link.pace for link in received] != [13] * 5:  # 5 clients, 8 pings a second, 20 are usual
+                while [link.pace for link in received] != [13] * 5:  # 5 clients, 8 pings per second, where 20 are usual
                     await asyncio.sleep(0.01)
             before = [link.connection.bytes_in for link in received if link.connection is not None]
             await asyncio.sleep(2)
@@ -199,7 +199,7 @@ def test_a_broker_with_many_clients_pings_less_often_without_false_suspicions(
             began_us = mute.silence.last_seen_at
             async with asyncio.timeout(20):
                 while not links.detector.absences["suspected"]:
-                    mute.silence.begin(began_us - 14 * 8 * 400_000, 0)  # nothing that it says is heard
+                    mute.silence.begin(began_us - 14 * 8 * 400_000, 0)  # its data is not read
                     mute.seen_in = mute.connection.bytes_in if mute.connection is not None else 0
                     await asyncio.sleep(0.01)
             for client in clients[1:]:

@@ -58,7 +58,7 @@ def test_a_paused_broker_is_not_forgotten_before_its_process_ends(cli: Cli, monk
     async def main() -> None:
         async with local(chain(3), f=1) as network:
             await network.crash("b2")
-            with socket.create_server(split_address(network.config.addresses["b2"])):  # nobody ever accepts here
+            with socket.create_server(split_address(network.config.addresses["b2"])):  # nobody accepts
                 ran = await asyncio.to_thread(cli, "network", "forget", "b2", "--url", network.at("b0"))
             said = " ".join(ran.out.split())
             assert ran.code == 1

@@ -42,8 +42,9 @@ async def _publish(url: str, confirmed: list[int]) -> None:
 
 
 async def _story(fleet: Fleet, hurt: Callable[[], None]) -> tuple[list[int], list[int], list[int]]:
-    """Publish half of the events before the outage, half while the brokers return and after. Return the confirmed
-    events, the events delivered to a client that was attached all the time, and the events in history at the end."""
+    """Publish half of the events before the outage, and half while the brokers return and after that. Return the
+    confirmed events, the events delivered to a client that was attached all the time, and the events in history at the
+    end."""
     confirmed: list[int] = []
     got: list[int] = []
     async with asyncio.timeout(PATIENCE_S), connect(fleet.config.url, name="bob") as subscriber:

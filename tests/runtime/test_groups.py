@@ -130,7 +130,7 @@ def test_after_the_whole_group_was_away_redeliveries_are_marked() -> None:
             assert [(await anext(lazy)).redelivered for _ in range(2)] == [False, False]
             await until(
                 lambda: len(lazy._pending_events) == 1
-            )  # the third is at the client, too, and counts as delivered
+            )  # the third event has arrived at the client, too, and counts as delivered
         await publish(speaker, 4, 4)
         async with connect(network.at("b0"), name="cat") as cat:
             other = await cat.durable("billing", "n > 0", group=True)

@@ -25,7 +25,7 @@ def test_bytes_that_wait_and_a_peer_that_acknowledges_without_reading() -> None:
         server = await asyncio.start_server(lambda reader, writer: accepted.set_result(writer), "127.0.0.1", 0)
         _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         there: Any = (await accepted).transport
-        there.pause_reading()  # as a process that is stopped: only its kernel goes on
+        there.pause_reading()  # as for a stopped process, only its kernel continues
         assert not has_unread(there)
         await asyncio.sleep(0.05)
         assert not was_acknowledged_within(writer.transport, 1.0)

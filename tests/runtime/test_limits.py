@@ -77,7 +77,7 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
     async def main() -> None:
         users = {"ann": _with(connections_per_s=0.001), "bob": EVERYTHING}
         async with secure(1, tmp_path, f=0, users=users) as network:
-            ann = await _comes(network, "ann")  # it asked, and now it connects
+            ann = await _comes(network, "ann")  # it has queried before, and connects now
             with pytest.raises(
                 ConnectError, match=r"user 'ann' connects more than 0\.001 times per second; wait a moment"
             ):
@@ -92,7 +92,7 @@ def test_connections_a_second_are_limited_for_users_and_for_brokers(tmp_path: Pa
             await network.reload()
             counters = network.brokers["b0"].links.counters
             before = counters.refused["limit"]
-            late = await _comes(network, "bob")  # one is accepted, to ask; no other waits
+            late = await _comes(network, "bob")  # one is accepted, to query; no other waits
             with pytest.raises(ConnectError):
                 await connect(network.at("b0"), credentials=network.certified("bob"), timeout_s=1)
             await late.close(leave=False)
@@ -135,7 +135,7 @@ def test_further_subscriptions_and_advertisements_are_refused_until_one_ends(tmp
                 await asyncio.wait_for(other.advertise("n = 2"), 30)
             await offer.close()
             await asyncio.wait_for(_until_allowed(other), 30)
-            await other.close()  # what it had is free
+            await other.close()  # its place is free again
             for number in range(2):
                 await asyncio.wait_for(ann.subscribe(f"n = {number}"), 30)
             await ann.close()
@@ -160,7 +160,7 @@ def test_ended_subscriptions_do_not_count(tmp_path: Path) -> None:
                         await ann.unsubscribe(held)
                 await ann.subscribe("n = 2")
                 await ann.subscribe("n = 3")
-                for _ in range(2):  # it is about a name, and takes no place
+                for _ in range(2):  # the name is known, so it takes no further place
                     await ann.admin.move("jobs-False", "earliest")
                 with pytest.raises(DeniedError, match="user 'ann' has 2 subscriptions here, which is the maximum"):
                     await ann.read("TRUE")
@@ -200,7 +200,7 @@ def test_a_returning_client_keeps_the_contents_of_its_session(tmp_path: Path) ->
             await ann.advertise("TRUE")
             held = [await ann.subscribe(f"n = {number}") for number in range(2)]
             for number in range(3):
-                network.set_users({"ann": {**users["ann"], "status": number % 2 == 0}})  # so it has to come again
+                network.set_users({"ann": {**users["ann"], "status": number % 2 == 0}})  # so it has to reconnect
                 await network.reload()
                 for each, n in zip(held, range(2), strict=True):
                     event = await asyncio.wait_for(ann.publish({"n": n}), 30)
@@ -224,7 +224,7 @@ async def _until_allowed(client: Client) -> None:
 def test_a_client_that_publishes_too_fast_is_slowed_down_and_others_are_not(
     tmp_path: Path, limit: dict[str, float]
 ) -> None:
-    """Ann's 600 events take seconds without a suspicion, and Bob is done long before."""
+    """Ann's 600 events take seconds and cause no suspicion; Bob finishes long before."""
 
     async def main() -> None:
         runtime = msgspec.structs.replace(PATIENT, suspect_ms=1_000)

@@ -102,7 +102,7 @@ def test_a_broker_remembered_by_an_unreachable_one_restarts() -> None:
             b0 = network.brokers["b0"]
             assert b0.incarnation == 0
             b1 = network.brokers["b1"]
-            # As if b0 had started again at a moment at which it could not ask b1.
+            # As if b0 had restarted at a moment at which it could not query b1.
             await b0.links.close(with_goodbye=False)
             b0.boot = time.time_ns()
             b0._links = b0._make_links()
@@ -152,7 +152,7 @@ def test_a_false_suspicion_is_counted() -> None:
             assert detector.false_suspicions == 0
             news = MembershipLog(network.brokers["b0"])
             there = network.brokers["b1"].links.links["b0"]
-            mute, there.connection = there.connection, None  # it does not ping any more
+            mute, there.connection = there.connection, None  # it sends no more pings
             await news.wait_for(Suspected("b1"))
             there.connection = mute
             await news.wait_for(Trusted("b1"))
@@ -207,7 +207,7 @@ def test_own_sleep_is_not_held_against_others() -> None:
         async with local(chain(2)) as network:
             await connected(network, pairs=1)
             news = [MembershipLog(broker) for broker in network.brokers.values()]
-            time.sleep(1.0)  # the whole process is asleep
+            time.sleep(1.0)  # the whole process sleeps
             await asyncio.sleep(0.2)
             assert [each.received for each in news] == [[], []]
 

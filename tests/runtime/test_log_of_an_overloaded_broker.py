@@ -1,4 +1,4 @@
-"""How many lines a broker writes in a process of its own, if all its clients stop and continue again and again."""
+"""The number of lines that a broker in a separate process logs while all its clients repeatedly stop and continue."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from gapless.runtime.log_limit import LINES_A_MINUTE
 
 CLIENTS, TIMES = 40, 3
 OTHERS = 20
-"""Lines about the broker itself."""
+"""The number of lines about the broker itself."""
 PROGRAM = """
 import asyncio, sys, gapless
 

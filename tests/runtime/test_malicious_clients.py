@@ -66,7 +66,7 @@ async def honest_network() -> AsyncIterator[tuple[Local, Honest]]:
             later = await subscriber.subscribe("kind = 'honest' AND n = 2")
             second = await publisher.publish({"kind": "honest", "n": 2})
             while (await anext(aiter(subscription))).id != second.id:
-                pass  # a liar may have published, too
+                pass  # a malicious client may also publish
             assert (await anext(aiter(later))).id == second.id
         for broker in network.brokers.values():
             assert not broker.failure.done()

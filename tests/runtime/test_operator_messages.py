@@ -49,7 +49,7 @@ async def stop(*starting: "asyncio.Task[Any]") -> None:
     await asyncio.gather(*starting, return_exceptions=True)
 
 
-# ---- a broker that ends -------------------------------------------------------------------------------------------
+# ---- stopping -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_exit_code_distinguishes_a_failing_disk_from_a_bug(
     assert line in caplog.text
 
 
-# ---- a broker that starts -----------------------------------------------------------------------------------------
+# ---- starting -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_brokers_that_start_together_log_no_complaints() -> None:
     run(main())
 
 
-# ---- who leaves ---------------------------------------------------------------------------------------------------
+# ---- departures ---------------------------------------------------------------------------------------------------
 
 
 def test_an_orderly_goodbye_is_no_suspicion() -> None:

@@ -52,7 +52,7 @@ async def _is_denied(reading: Subscription, why: str) -> None:
         await asyncio.wait_for(read_all(), 60)
 
 
-# ---- the past ---------------------------------------------------------------------------------------------------
+# ---- history ----------------------------------------------------------------------------------------------------
 
 
 def test_every_way_to_the_past_takes_the_right_to_it(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_history_holds_no_more_for_a_user_than_its_filters(tmp_path: Path) -> No
     run(main())
 
 
-# ---- readings under way -------------------------------------------------------------------------------------------
+# ---- reads in progress --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

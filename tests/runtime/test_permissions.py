@@ -58,7 +58,7 @@ def test_filters_within_the_rights_work_and_others_are_refused_with_a_message(tm
         async with secure(chain(2), tmp_path, users={"ann": SHOP}) as network:
             ann = await _comes(network, "ann")
             with logged() as log:
-                # The very first call travels with the greetings of the protocol, later ones alone.
+                # The very first call is sent together with the greetings of the protocol, later ones on their own.
                 for _ in range(2):
                     with pytest.raises(DeniedError) as caught:
                         await asyncio.wait_for(ann.subscribe("topic LIKE 'bank/%'"), 30)
@@ -96,7 +96,7 @@ def test_users_with_a_shared_role_have_their_own_filters_and_denials_persist(tmp
             with pytest.raises(DeniedError, match="user 'bob' may not publish"):
                 await bob.advertise("topic LIKE 'ann/%'")
             with pytest.raises(DeniedError, match="user 'bob' may not publish"):
-                await bob.advertise("topic LIKE 'bob/%'")  # some of it is denied
+                await bob.advertise("topic LIKE 'bob/%'")  # some of the filter is denied
             await bob.advertise("topic = 'bob/open'")
             narrowed = await ann.subscribe("topic LIKE 'bob/%'")
             await bob.publish({"topic": "bob/open", "secret": True})
@@ -306,7 +306,7 @@ def test_a_client_that_introduces_itself_as_a_broker_is_rejected(tmp_path: Path)
     run(main())
 
 
-# ---- when rights change ---------------------------------------------------------------------------------------
+# ---- changed rights -------------------------------------------------------------------------------------------
 
 
 def test_revoking_a_user_ends_all_that_it_has(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_revoking_a_user_ends_all_that_it_has(tmp_path: Path) -> None:
             ann, away = await _comes(network, "ann"), await _comes(network, "ann", "b1")
             subscription = await ann.subscribe("topic = 'news'")
             await away.subscribe("topic = 'news'")
-            await away.close(leave=False)  # its session stays for a while
+            await away.close(leave=False)  # its session is kept for a while
             network.set_users({})
             await network.reload()
             with pytest.raises(DeniedError, match="user 'ann' was revoked"):

@@ -94,7 +94,7 @@ def test_durable_subscriptions_need_the_right_to_their_name(named: Any, name: st
                 allowed = f"{named[0]!r} is".replace("${user}", "ann") if named else "no name is"
                 assert why.endswith(f"; {allowed} allowed")
                 with pytest.raises(DeniedError, match="may not hold a subscription under the name"):
-                    at_gate.decide(Demand(named={"ann:c/s1": name}))  # to confirm something of it, say
+                    at_gate.decide(Demand(named={"ann:c/s1": name}))  # for example, to acknowledge an event of it
 
     run(main())
 
@@ -125,7 +125,7 @@ def test_a_name_is_lost_with_the_right_to_it_and_the_list_of_all_takes_a_right(t
     run(main())
 
 
-# ---- what a client brings when it attaches --------------------------------------------------------------------
+# ---- state that a client supplies when it attaches ------------------------------------------------------------
 
 NEWS = "topic = 'shop/news' AND n = {}"
 

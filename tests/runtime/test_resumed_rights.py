@@ -108,7 +108,7 @@ def test_a_loss_is_reported_only_where_the_event_may_have_matched(tmp_path: Path
             )
             await forger.next_message(Confirmed)
             assert len([await anext(shop) for _ in range(3)]) == 3
-            forger.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # its numbers were admitted
+            forger.say(Attach(2, Incarnation("b0", 0), 0, 0, 0, 3, 3))  # these numbers were admitted
             while (await forger.next_message(Ready)).session < 2:
                 pass
             forger.say(ClientLost(2, 1, 3, 0, "TRUE"))

@@ -45,7 +45,7 @@ def test_clients_go_home_while_they_talk_and_miss_nothing() -> None:
                 return sum(network.brokers[name].report()["clients"] for name in names)
 
             async with asyncio.timeout(PATIENCE_S):
-                # A busy machine makes one leave its broker now and then; it comes back, too.
+                # On a busy machine a client sometimes leaves its broker, and returns, too.
                 await until(lambda: served_by("b1") == len(clients))
                 await network.crash("b1")
                 await until(lambda: served_by("b0", "b2") == len(clients))

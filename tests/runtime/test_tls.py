@@ -247,7 +247,8 @@ def test_only_a_broker_is_accepted_as_one(tmp_path: Path) -> None:
 
 
 def test_a_certificate_for_a_broker_that_the_network_does_not_have_gives_no_rights(tmp_path: Path) -> None:
-    """A broker was removed from the network file. Its certificate is still valid, but may not even read the status."""
+    """A broker was removed from the network file. Its certificate is still valid, but does not grant even the right to
+    read the status."""
 
     async def main() -> None:
         async with secure(chain(2), tmp_path, users={}, http=["b0"]) as network:
@@ -286,7 +287,7 @@ def test_a_broker_closes_a_connection_answered_by_another_broker_than_dialled(tm
     run(main())
 
 
-# ---- while it runs --------------------------------------------------------------------------------------------
+# ---- at run time ----------------------------------------------------------------------------------------------
 
 
 async def _serial(network: Secure) -> str:

@@ -28,7 +28,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             return False
         return True
 
-    monkeypatch.setattr(turns, "TURN_US", -1)  # over before it has begun
+    monkeypatch.setattr(turns, "TURN_US", -1)  # expired before it begins
     monkeypatch.setattr(Turns, "has_time_for", noted)
     return found
 

@@ -86,7 +86,7 @@ def test_a_refused_connection_leaves_no_tls_buffers(visit: Visit, tmp_path: Path
             await visit(network)
             gc.collect()
             before = _tls_ends()
-            gc.disable()  # a broker searches for cycles only among young objects
+            gc.disable()  # brokers collect cycles only among young objects
             try:
                 for _ in range(VISITS):
                     await visit(network)

@@ -144,7 +144,7 @@ def test_a_new_key_counts_soon_after_a_token_names_it_and_an_old_one_no_more(tmp
         kept.user_of(FIRST, "first")
     kept.look(RETRY_S)
     with pytest.raises(DeniedError, match="not signed by a key that is trusted") as caught:
-        kept.user_of(FIRST, "first")  # the issuer was asked meanwhile
+        kept.user_of(FIRST, "first")  # the issuer was queried meanwhile
     assert not isinstance(caught.value, KeysPendingError)
     assert issuer.requests == 4
 
@@ -156,7 +156,7 @@ def test_names_invented_by_clients_cause_one_request_per_interval(tmp_path: Path
         with pytest.raises(KeysPendingError):
             kept.user_of(SECOND, f"invented-{number}")
         kept.look(RETRY_S / 64)
-    assert issuer.requests == 1 + 1  # in one and a half times that while
+    assert issuer.requests == 1 + 1  # in one and a half such intervals
     with pytest.raises(DeniedError, match="not signed by a key that is trusted") as caught:
         kept.user_of(SECOND, "first")
     assert not isinstance(caught.value, KeysPendingError)
@@ -273,13 +273,13 @@ def test_a_broker_follows_the_rotation_of_keys_and_ends_what_an_old_key_proved(
             issuer.answer = issuer.with_keys(second=SECOND)
             by_second = network.with_token(_token(SECOND, "second"))
             async with connect(network.at("b0"), credentials=by_second, timeout_s=30) as client:
-                await client.subscribe("TRUE")  # the key was not known when the client came
+                await client.subscribe("TRUE")  # the key was unknown when the client connected
             with pytest.raises(ConnectError):
                 await asyncio.wait_for(subscription.take(), 60)
             await ann.close()
             counters = network.brokers["b0"].links.counters
             await until(lambda: counters.refused["changed"] == 1)
-            await bob.subscribe("TRUE")  # known by a token of the file: goes on
+            await bob.subscribe("TRUE")  # authenticated by a token of the file, so it continues
             await bob.close()
 
     run(main())

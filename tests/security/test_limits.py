@@ -13,7 +13,7 @@ def test_amounts_above_the_limit_per_second_wait() -> None:
     assert bucket.take(5, 0.0) == pytest.approx(0.5)
     assert bucket.take(0, 0.25) == pytest.approx(0.25)
     assert bucket.take(0, 0.5) == 0
-    assert bucket.take(10, 100.0) == 0  # no more is saved than for a second
+    assert bucket.take(10, 100.0) == 0  # the unused amount of one second at most is kept
     assert bucket.take(1, 100.0) == pytest.approx(0.1)
 
 

@@ -65,7 +65,7 @@ def test_a_denial_of_one_role_overrides_other_roles(tmp_path: Path) -> None:
     inside = "topic = 'shop/internal/prices'"
     assert bob.may_subscribe.covers(inside)
     assert not ann.may_subscribe.covers(inside)
-    assert not ann.may_subscribe.covers("topic LIKE 'shop/%'")  # some of it is denied
+    assert not ann.may_subscribe.covers("topic LIKE 'shop/%'")  # some of the filter is denied
     assert ann.may_subscribe.covers("topic LIKE 'shop/%' AND NOT topic LIKE 'shop/internal/%'")
 
 

@@ -64,7 +64,7 @@ ONE_READER = (
 QUIET = chain(4, {"writer": "b0", "reader": "b3"}, *ONE_READER)
 
 
-# ---- what is measured
+# ---- measures -------
 
 
 @pytest.mark.parametrize("spec", [LOCAPS, GRYPHON], ids=lambda spec: spec.name)
@@ -85,7 +85,7 @@ def test_messages_bytes_and_state_are_those_of_the_run() -> None:
 
 
 def test_state_is_checked_during_the_run() -> None:
-    """A link's unacknowledged messages are gone at the end."""
+    """Unacknowledged messages of a link exist only during the run."""
     [entry] = compare(QUIET, [GRYPHON])
     at_the_end = run_scenario(QUIET, protocol=GRYPHON).state_sizes
     assert at_the_end["unacknowledged"].max == 0
@@ -136,7 +136,7 @@ def test_the_strongest_guarantee_that_held_is_found() -> None:
 
 
 def test_and_if_the_claim_is_broken_what_is_left_of_it() -> None:
-    """Flooding with a stronger claim: the crash loses events, but none is duplicated."""
+    """A flood with a stronger claim: the crash loses events, but none is duplicated."""
     bold: ProtocolSpec = msgspec.structs.replace(FLOODING, guarantee="gfd", copes_with=frozenset({"crash", "restart"}))
     faults = [Crash(532.0, "b1"), Restart(538.0, "b1")]
     [entry] = compare(msgspec.structs.replace(QUIET, faults=tuple(faults)), [bold])
@@ -147,7 +147,7 @@ def test_and_if_the_claim_is_broken_what_is_left_of_it() -> None:
 
 
 def test_a_protocol_without_promises_may_lose_events_up_to_its_bound() -> None:
-    """Flooding through a crash: deliveries are in order, as far as best effort requires."""
+    """A flood through a crash: deliveries are in the order that best effort requires."""
     brave: ProtocolSpec = msgspec.structs.replace(FLOODING, copes_with=frozenset({"crash", "restart"}))
     scenario = msgspec.structs.replace(QUIET, faults=(Crash(480.0, "b1"), Restart(525.0, "b1")))
     [entry] = compare(scenario, [brave])
@@ -164,7 +164,7 @@ def test_silence_holds_nothing() -> None:
     assert figures(entry).delivering == Times(0, None, None, None)
 
 
-# ---- who takes part
+# ---- participants -
 
 
 def _needs_many(overlay: Overlay, _f: int, _options: Any) -> str | None:

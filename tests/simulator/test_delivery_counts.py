@@ -1,6 +1,6 @@
 """The delivery counts and the flags of redelivered events, in whole runs.
 
-The checker judges which events come again; these tests compare the numbers with the calls that were made.
+The checker decides which events may be redelivered; these tests compare the numbers with the calls that were made.
 """
 
 from collections import Counter, defaultdict
@@ -62,7 +62,7 @@ def play(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> Seen:
 
 def test_in_a_group_each_delivery_of_an_event_counts_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
     most = extended = 0
-    for seed in (291, 1104, 1377):  # members of groups give events back
+    for seed in (291, 1104, 1377):  # members of groups return events with `nack`
         scenario = generate(seed, "gapless", faults="none")
         assert any(isinstance(each, NackAction) for each in scenario.actions)
         seen = play(scenario, monkeypatch)

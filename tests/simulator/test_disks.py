@@ -124,15 +124,11 @@ def test_a_writer_is_notified_once_of_the_end_of_its_pause(monkeypatch: pytest.M
     assert reports == [(10 * MS, 1), (90 * MS, 2), (200 * MS, 3), (210 * MS, 4), (290 * MS, 5)]
 
 
-# ---- what is drawn -----------------------------------------------------------------------------------------------
+# ---- random draws ------------------------------------------------------------------------------------------------
 
 
 def impaired(scenario: Scenario) -> list[tuple[str, float, float]]:
-    """Return when each broker is dead while others live, or has returned with less than it had.
-
-    After an outage from which one broker does not return, the others wait for it before they exchange missing state. No
-    broker receives missing state while the others are away, either.
-    """
+    """Return the periods in which each broker was down while others ran, or was running without all of its data."""
     spans = []
     alive = set(overlay_of(scenario.network).brokers)
     blackouts = set()
@@ -145,7 +141,8 @@ def impaired(scenario: Scenario) -> list[tuple[str, float, float]]:
             alive.add(fault.broker)
 
     def all_back(blackout_ms: float) -> float:
-        """When the last is back that returns from a blackout, and had a moment to give others what they lack."""
+        """Return the time at which the last broker that returns from a full outage has been running long enough to send
+        others the data they lack."""
         backs: dict[str, float] = {}
         for fault in scenario.faults:
             if isinstance(fault, Restart) and fault.at_ms >= blackout_ms:

@@ -203,7 +203,7 @@ def test_repetitions_get_enough_time() -> None:
     assert settles == {"none": 4000.0, "duplication": 4000.0, "loss": 12_000.0}
 
 
-# ---- larger and longer ones
+# ---- large and long scenarios
 
 
 @cache

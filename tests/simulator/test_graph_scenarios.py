@@ -1,4 +1,4 @@
-"""Random scenarios on graphs: large ones, faults that last and meet operations in flight, and refused scales."""
+"""Random scenarios on graphs: large ones, permanent faults that affect operations in flight, and rejected scales."""
 
 import random
 from functools import cache

@@ -72,7 +72,7 @@ def test_every_replacement_keeps_it_a_tree(brokers: int, seed: int, wishes: list
         }
 
 
-# ---- what nodes see
+# ---- inputs of nodes
 
 
 def test_exactly_the_ends_of_both_links_are_notified() -> None:

@@ -1,7 +1,7 @@
-"""The audit and the checkers agree on some hundred runs: verdicts, anomalies, witnesses and messages.
+"""The audit and the checkers agree on several hundred runs: verdicts, anomalies, witnesses and messages.
 
-Small runs are judged in workers as a whole, larger ones in shares of their clients. Shares need no Spark to be
-compared; one audit on Spark judges some runs in this way and some in that.
+Small runs are checked in workers as a whole, larger ones in shares of their clients. Shares can be compared without
+Spark; one audit on Spark checks some runs in each way.
 """
 
 from collections import Counter

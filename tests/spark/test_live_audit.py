@@ -90,13 +90,13 @@ def test_planted_anomalies_are_found_within_two_batches_and_by_the_full_audit(
         clients.flush()
         assert found_within_two(audit) == set()
         assert audit.reports["j"].lag == 5  # joe starts with the second answer
-        # A gap: the third of ann's comes, the second does not. Then the third comes again.
+        # A gap: ann's third event arrives, the second does not. Then the third arrives again.
         some = [clients.publish("ann", "other") for _ in range(3)]
         clients.deliver("e", some[0], some[2], some[2])
-        # An inversion: the answer before its question.
+        # An inversion: the answer is delivered before its question.
         question, answer = clients.ask()
         clients.deliver("e", answer, question)
-        # A missing effect: joe gets the first question, but starts behind its answer.
+        # A missing effect: joe gets the first question, but starts after its answer.
         clients.deliver("j", Event("ann", 1, {"topic": "question"}))
         clients.flush()
         assert found_within_two(audit) == {
@@ -112,7 +112,7 @@ def test_planted_anomalies_are_found_within_two_batches_and_by_the_full_audit(
     assert live is not None
     whole = check(merge_parts(tmp_path, quiesced=True))
     assert named(live.anomalies) == named(whole.anomalies)
-    assert len(live.anomalies) > 4  # joe never got the rest
+    assert len(live.anomalies) > 4  # joe never received the other events
     assert (live.status, live.events, live.deliveries) == (whole.status, whole.events, whole.deliveries)
 
 
@@ -195,7 +195,7 @@ def test_on_a_terminal_a_table_shows_lag_and_anomalies(monkeypatch: pytest.Monke
         "batch 7 fifo-inversion eve was delivered ann:2 before ann:1 for e, though ann",
         "batch 7 ann:1 came after all for e: no fifo-inversion",
     ):
-        assert any(line.endswith(line_end) for line in lines)  # what moves may stand before it
+        assert any(line.endswith(line_end) for line in lines)  # animated output can precede it
     assert "subscription delivered lag behind anomalies" in lines
     assert "e active 2 0 1" in lines
     assert any(line.startswith("j active 0 2") for line in lines)

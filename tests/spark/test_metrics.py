@@ -106,7 +106,7 @@ def test_queue_lengths(spark: SparkSession) -> None:
         (row["run"], row["sender"], row["receiver"]): (row["sent"], row["mean"], row["peak"])
         for row in metrics.queue_lengths(messages).collect()
     }
-    # From a to b the lost one finds the two before it; at 10 these have arrived, so the last is alone.
+    # The lost message from a to b finds two messages before it; at 10 these have arrived, so the last one is alone.
     assert found == {("r", "a", "b"): (4, 1.75, 3), ("r", "a", "c"): (2, 1.0, 1), ("q", "a", "b"): (1, 1.0, 1)}
 
 

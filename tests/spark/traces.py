@@ -64,14 +64,14 @@ def together(traces: list[Trace]) -> Trace:
 
 
 def runs_that_went_wrong(seeds: dict[Guarantee, int]) -> Iterator[Trace]:
-    """Return valid runs with random changes, some of them with a forged certificate."""
+    """Yield valid runs with random changes, some of them with a forged certificate."""
     for guarantee, count in seeds.items():
         for seed in range(count):
             yield renamed(went_wrong(seed, guarantee), f"{guarantee} {seed}")
 
 
 def honest_runs(seeds: int) -> Iterator[Trace]:
-    """Runs without an anomaly, of each guarantee, quiet at the end or not."""
+    """Yield runs without an anomaly, for each guarantee, some of them quiet at the end."""
     for guarantee in GUARANTEES:
         for seed in range(seeds):
             run = Model(seed, guarantee=guarantee).run(quiesced=seed % 2 == 0)
@@ -79,7 +79,7 @@ def honest_runs(seeds: int) -> Iterator[Trace]:
 
 
 def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
-    """Return runs with each plantable anomaly, and with each forgery of the certificate."""
+    """Yield runs with each anomaly that can be planted, and with each forgery of the certificate."""
     for name, plant in PLANTS.items():
         for seed in range(seeds):
             outcome = plant(Model(seed).run(), random.Random(seed))
@@ -102,7 +102,7 @@ def planted_runs(seeds: int) -> Iterator[tuple[str, Trace]]:
 
 
 def falsely_reported(trace: Trace) -> Trace | None:
-    """Report to a client the loss of a delivered event, and of one that was never published."""
+    """Return the trace with a loss report for a delivered event, and for one that was never published."""
     came = [row for row in trace.history if row.kind == "deliver"]
     if len(came) < LIES:
         return None
@@ -146,12 +146,12 @@ def identity(anomaly: Anomaly) -> tuple[Any, ...]:
 
 
 def all_reported(verdict: Verdict) -> Counter[tuple[Any, ...]]:
-    """Return the contents of a verdict, whatever the order."""
+    """Return the contents of a verdict, regardless of the order."""
     return Counter(map(reported, verdict.anomalies))
 
 
 GROUP_EVENTS = [Event("p", seq, {"x": seq if seq <= 4 else 0}, b"", 100 * seq) for seq in range(1, 80)]
-"""The number of events: the first four are for the group; the others make the run large enough for joins."""
+"""The published events: the first four are for the group; the others make the run large enough for joins."""
 _Given = list[tuple[str, int, bool]]
 GROUPS: dict[str, tuple[_Given, dict[str, int]]] = {
     "group, good": (

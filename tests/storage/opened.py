@@ -16,7 +16,7 @@ PATIENCE_S = 120
 
 
 class Opened:
-    """A store, with what it reported."""
+    """A store, with the reports it has made."""
 
     def __init__(self, path: Path, settings: StorageSettings | None = None, broker: str = "b1") -> None:
         self.reports: list[int] = []
@@ -59,7 +59,7 @@ class Opened:
         assert not self.failures
 
     def keep_each(self, changes: Sequence[Change]) -> None:
-        """Write a batch for each argument, all of them at once."""
+        """Write a batch for each argument, all at once."""
         for change in changes:
             self.write(change)
         self.wait(self._batch)

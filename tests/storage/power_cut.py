@@ -1,8 +1,8 @@
 """Simulates a power cut from the system calls of a real process.
 
-A process writes to a store and is watched (by `strace`, which must be there). From its calls, the directory is built as
-a disk may have it at any moment: all that was written before a sync of its file, and of what was written since, each
-sector or not, in any order.
+A process that writes to a store is traced with `strace`, which must be installed. From its calls, this module
+constructs the directory as a disk could contain it at any moment: all data written before a sync of its file, and, of
+the data written since, each sector or not, in any order.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def test_a_writer_that_is_killed_leaves_all_that_it_reported(folder: Path) -> No
 
 
 def _turn_over(file: Path, text: bytes) -> None:
-    """Change one bit wherever a text stands in a file; a page that was split may still hold a copy that is unused."""
+    """Change one bit at each occurrence of a text in a file. A page that was split may contain an unused copy."""
     whole = file.read_bytes()
     assert text in whole
     file.write_bytes(whole.replace(text, bytes([text[0] ^ 1]) + text[1:]))
@@ -170,7 +170,7 @@ def test_a_file_with_wrong_metadata_is_not_opened(gone: str, tmp_path: Path) -> 
         opened(tmp_path).__enter__()
 
 
-# ---- disks that refuse ----------------------------------------------------------------------------------------
+# ---- failing disks --------------------------------------------------------------------------------------------
 
 UNTIL_IT_FAILS = """
 import sys

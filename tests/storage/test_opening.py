@@ -89,14 +89,14 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written() -> None:
-    with tempfile.TemporaryDirectory() as folder:  # where any user may look, other than in pytest's own
+    with tempfile.TemporaryDirectory() as folder:  # a directory that any user can access, unlike pytest's own
         data = Path(folder)
         with opened(data):
             pass
         (data / "lock").chmod(0o444)
         data.chmod(0o555)
         user = os.geteuid()
-        if user == 0:  # who may write everywhere
+        if user == 0:  # root can write everywhere
             os.seteuid(65534)
         try:
             message = _refused(data)

@@ -231,7 +231,7 @@ def test_the_queue_has_a_bound(tmp_path: Path) -> None:
     assert it.store.room() == 10_000
     it.write(Put("b", bytes(9_000)))
     assert 0 < it.store.room() < 1_000
-    last = it.write(Put("c", bytes(50_000)))  # one more, however large
+    last = it.write(Put("c", bytes(50_000)))  # one more is accepted, however large
     assert it.store.room() < 0
     with pytest.raises(NoRoomError, match="bytes wait for the disk"):
         it.store.write(99, [Put("d", b"")])

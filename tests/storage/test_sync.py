@@ -32,7 +32,7 @@ it.close()
 
 
 def _seen(path: Path, mode: str, interval_ms: float = 100) -> str:
-    """A letter for each call, in their order: a sync of the log, of the file, a report, the end."""
+    """Return a letter for each call, in order: a sync of the log, a sync of the file, a report, the end."""
     trace = path / "trace"
     strace = ["strace", "-f", "-y", "-qq", "-o", str(trace), "-e", "trace=fdatasync,fsync,write"]
     if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:

@@ -1,11 +1,11 @@
-"""Damages real files for as long as you like: flipped bytes, truncated files, killed processes (power cuts:
+"""Damages real files for any length of time: flipped bytes, truncated files, killed processes (for power cuts see
 `power_cut`).
 
     python -m tests.storage.torture --rounds 1000 --first-seed 0
     python -m tests.storage.torture --only kills --rounds 50
 
-After each, everything that was reported durable is there as it was written, or its reader gets an error. A failure
-prints the command that repeats it.
+After each damage, everything that was reported as durable is there as it was written, or its reader gets an error. A
+failure prints the command that reproduces it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ORIGINS = ("b1", "b2", "b3")
 END = 10**9
 
 
-# ---- what is written ------------------------------------------------------------------------------------------
+# ---- writing --------------------------------------------------------------------------------------------------
 
 
 def blob(seed: int, number: int) -> bytes:
@@ -59,13 +59,13 @@ def pieces(seed: int, origin: str, upto: int) -> dict[int, HistoryRow]:
 
 
 def write(path: Path, seed: int, upto: int) -> None:
-    """Write that many batches, and close the store gracefully."""
+    """Write the given number of batches, and close the store gracefully."""
     with opened(path, StorageSettings("never")) as it:
         for number in range(1, upto + 1):
             it.keep(*changes(seed, number))
 
 
-# ---- what is read ---------------------------------------------------------------------------------------------
+# ---- reading --------------------------------------------------------------------------------------------------
 
 
 def judge(reader: FileReader, seed: int, upto: int, *, may_have_more: bool = False) -> int:
@@ -260,7 +260,7 @@ def killed_writer(folder: Path, seed: int) -> tuple[str, int]:
             for _ in range(random_.randrange(1, 12)):
                 reported = int(process.stdout.readline())
             process.kill()
-            for line in process.stdout:  # what had been said before the kill
+            for line in process.stdout:  # reports from before the kill
                 if line.endswith("\n"):
                     reported = int(line)
         with opened(path) as it:

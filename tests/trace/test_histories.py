@@ -10,7 +10,8 @@ from gapless.trace import Recorder
 
 
 def recorder() -> Recorder:
-    """ann publishes 1 to 5 at 10, 20, 30, 40, 50 µs; they are admitted 5 µs later, and cat gets them all."""
+    """Record a run in which ann publishes 1 to 5 at 10, 20, 30, 40, 50 µs, and cat gets them all; they are admitted 5
+    µs after publication."""
     found = Recorder(run="r", protocol="gapless", guarantee="gcd", scenario="s", seed=0, brokers=1, f=0)
     found.subscribe("cat", "all", "TRUE", 0, ready="whole")
     found.fix_cut("all", "ann", 1)

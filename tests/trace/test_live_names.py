@@ -1,4 +1,5 @@
-"""The deliveries to several clients of one name on a live network are checked as one stream, from their parts."""
+"""The deliveries to several clients of one durable subscription on a live network are checked as one stream, from their
+parts."""
 
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def begin(folder: Path, client: str, at: int) -> PartRecorder:
 
 
 def listen(folder: Path, client: str, generation: int, after: int, seqs: list[int], kept: int | None) -> None:
-    """A client opens the name after some event, gets events, and confirms some; one that does not say is killed."""
+    """Record a client that attaches after some event, receives events, and acknowledges some. Without `kept`, the
+    client is killed."""
     at = START_US + 10_000_000 * generation
     made = begin(folder, client, at)
     made.open_name(f"{client}/s", "n", generation, START_US + 1_000_000 * after + 500_000, {}, at)
@@ -109,7 +111,7 @@ def test_single_acknowledgements_leave_events_to_the_next_client(tmp_path: Path)
             speak(folder)
             pick(folder, [1, 2, 3, 4], each, 0, is_killed=is_killed)
             listen(folder, "bob", 2, 0, bob, len(bob))
-            # Of a killed client nobody knows whether its last acknowledgement arrived.
+            # It is unknown whether the last acknowledgement of a killed client has arrived.
             assert judged(folder) == [each for each in found if not (is_killed and each[0] == "duplicate")]
 
 

@@ -1,4 +1,4 @@
-"""The deliveries to clients of one name are checked as if one client had received them."""
+"""The deliveries to clients of one durable subscription are checked as if one client had received them."""
 
 from gapless.checkers import check
 from gapless.events import Event

@@ -15,7 +15,8 @@ RUN = RunRow("net", "gapless", "gcd", "net", 0, 3, 1, False, "{}")
 
 
 def record(directory: Path) -> None:
-    """Ann asks, bob answers, eve sees both; each in a process of its own, with a clock of its own."""
+    """Record a run in which ann asks, bob answers, and eve receives both, each in a separate process with its own
+    clock."""
     ann = PartRecorder(directory, RUN, "ann")
     bob = PartRecorder(directory, RUN, "bob")
     eve = PartRecorder(directory, RUN, "eve")
@@ -107,7 +108,7 @@ def test_a_publication_counts_from_the_call_and_not_from_when_it_leaves(tmp_path
     assert trace.events[0].attributes == '{"half":0.5,"is":true,"ratio":NaN,"whole":3}'
 
 
-# ---- whose part is cut short -------------------------------------------------------------------------------
+# ---- incomplete parts --------------------------------------------------------------------------------------
 
 
 def unfinished(directory: Path) -> dict[str, PartRecorder]:

@@ -75,7 +75,8 @@ class LiveNetwork:
 
 
 def batches(directory: Path, written: Sequence[str], seed: int) -> Iterator[list[Line]]:
-    """Yield the growing parts in batches, each a moment later than the last; then three empty batches."""
+    """Yield the growing parts in batches, each one read a moment later than the previous one; then three
+    empty batches."""
     draw = random.Random(seed)
     lines = {part: deque(found) for part, found in lines_of(directory).items()}
     places: dict[str, deque[int]] = {part: deque() for part in lines}

@@ -93,7 +93,8 @@ def test_both_checks_report_clients_without_a_part_and_neither_blames_the_networ
 
 
 def is_in_order(run: Run) -> bool:
-    """Whether no client hears of a cut after what was delivered by it, and of nothing after an end."""
+    """Return whether no client learns of a cut after the deliveries that depend on it, or receives anything after an
+    end."""
     delivered: set[tuple[str, str]] = set()
     fixed: set[tuple[str, str]] = set()
     ended: set[str] = set()

@@ -17,11 +17,12 @@ from tests.fuzz.target import Target, Unexpected
 from tests.fuzz.transport import Transport
 
 FRESH = 500
-"""After so many connections comes a new broker: sessions are kept for a minute, and inputs come much faster."""
+"""The number of inputs after which a new broker is started: sessions are kept for a minute, and inputs arrive much
+faster."""
 
 
 class Connections(Target):
-    """An array of frames, each a kind and a body; or bytes, which are sent as they are."""
+    """Inputs are arrays of frames, each a kind and a body; or bytes, which are sent unchanged."""
 
     name = "connections"
     about = "connections to a real broker, from the greeting on"

@@ -17,14 +17,14 @@ from tests.storage import torture
 
 SEED, BATCHES = 2, 24
 CUT = -1
-"""As the bytes of a change: the file ends there."""
+"""Instead of the bytes of a change: truncate the file at this place."""
 
 _Changes = list[tuple[int, int | bytes]]
 
 
 class DiskFiles(Target):
-    """An array of changes, each a place in the file and the bytes to put there; instead of bytes, a number: -1 cuts the
-    file off, and any other turns over that bit."""
+    """Inputs are arrays of changes, each a place in the file and the bytes to write there. A number instead of bytes
+    flips that bit; -1 truncates the file."""
 
     name = "disk-files"
     about = "the file in which a broker keeps its data"
@@ -48,7 +48,7 @@ class DiskFiles(Target):
             case 1:
                 return [place - place % 4096, bytes(4096)]
             case 2:
-                other = dice.randrange(size) // 4096 * 4096  # one page in the place of another
+                other = dice.randrange(size) // 4096 * 4096  # copy one page over another
                 return [place - place % 4096, self._whole[other : other + 4096]]
             case 3:
                 return [place, dice.randbytes(dice.choice((1, 2, 4, 20)))]

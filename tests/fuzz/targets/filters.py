@@ -29,11 +29,11 @@ EVENTS: tuple[dict[str, Any], ...] = (
 INDEXED = 10
 """One in this many filters is also looked up in an index, which is expensive to build."""
 KEPT = 20
-"""Earlier filters, which share an index with the next one and are compared with it."""
+"""The number of earlier filters that share an index with the next one and are compared with it."""
 
 
 class Filters(Target):
-    """The text of a filter, in UTF-8."""
+    """Inputs are texts of filters, in UTF-8."""
 
     name = "filters"
     about = "filters, and what they say of events and of each other"
@@ -106,7 +106,7 @@ class Filters(Target):
 def _check(filter_: Filter) -> None:
     filter_hints(filter_.text)
     is_small = len(filter_.text) < 10_000 and _is_shallow(filter_.text)
-    again = Filter(render(filter_.condition)) if is_small else filter_  # with more parentheses than it had
+    again = Filter(render(filter_.condition)) if is_small else filter_  # with more parentheses than before
     negated = Filter(f"NOT ({filter_.text})") if is_small else None
     for event in EVENTS:
         answer = filter_.evaluate(event)

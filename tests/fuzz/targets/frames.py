@@ -27,7 +27,7 @@ class _Stream(FrameStream):
 
 
 class Frames(Target):
-    """The first byte of an input says how large the pieces are in which the rest arrives."""
+    """The first byte of an input determines the size of the pieces in which the other bytes arrive."""
 
     name = "frames"
     about = "bytes to frames"

@@ -1,4 +1,4 @@
-"""The first frames each way: hello, welcome, refusal, the name of a client, the denial of a call."""
+"""The first frames in each direction: hello, welcome, refusal, the name of a client, the denial of a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DECODERS = (wire.decode_hello, wire.decode_welcome, wire.decode_refusal, wire.d
 
 
 class Greetings(Target):
-    """The first byte of an input says which of them it is."""
+    """The first byte of an input selects the kind of frame."""
 
     name = "greetings"
     about = "hello, welcome, refusal, denial"

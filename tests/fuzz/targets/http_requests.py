@@ -19,7 +19,7 @@ KNOWN = (
 
 
 class HttpRequests(Target):
-    """The bytes of a connection to the HTTP side."""
+    """Inputs are the bytes of a connection to the HTTP port."""
 
     name = "http"
     about = "requests to the HTTP side of a broker"

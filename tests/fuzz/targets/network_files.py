@@ -1,4 +1,5 @@
-"""Network files: an invalid one is refused with the place, and a valid one survives writing and reading."""
+"""Network files: an invalid one is rejected with the place of the error, and a valid one survives writing and
+reading."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ KNOWN = (
 
 
 class NetworkFiles(Target):
-    """The text of a network's file, in UTF-8."""
+    """Inputs are texts of network files, in UTF-8."""
 
     name = "network-files"
     about = "the file of a network"

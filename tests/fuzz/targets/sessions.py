@@ -1,6 +1,6 @@
-"""Two brokers and malicious clients: correct clients continue.
+"""Two brokers and malicious clients: correct clients continue to work.
 
-The brokers are the real state machines; what they send each other and their clients is encoded and decoded as over TCP.
+The brokers are the real state machines. All messages are encoded and decoded as over TCP.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAUSE_S = 0.25
 
 
 class Sessions(Target):
-    """An array of [liar, broker, batch]."""
+    """Inputs are arrays of [malicious client, broker, batch]."""
 
     name = "sessions"
     about = "clients that lie to two brokers"

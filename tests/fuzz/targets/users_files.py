@@ -1,4 +1,4 @@
-"""Users files: an invalid one is refused with the place, and the error repeats no secret."""
+"""Users files: an invalid one is rejected with the place of the error, and the error repeats no secret."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ KNOWN = (
 
 
 class UsersFiles(Target):
-    """The text of a users' file, in UTF-8."""
+    """Inputs are texts of users files, in UTF-8."""
 
     name = "users-files"
     about = "the file of users"

@@ -191,7 +191,7 @@ def test_of_many_attempts_to_attach_one_is_queued() -> None:
 
 
 def test_a_timestamp_that_no_broker_gave_moves_no_clock_and_opens_no_session() -> None:
-    """The client claims a delivery from the future: only this client waits."""
+    """The client claims a delivery from the future. Only this client has to wait."""
     bench = Bench()
     bench.begin_honest()
     ahead = bench.now + 365 * 86_400_000_000
@@ -278,7 +278,7 @@ def test_two_sessions_of_one_name_at_two_brokers_affect_no_other_client() -> Non
     assert bench.got("reader", "reader/s1").count("liar:1") == 1
 
 
-# ---- how much --------------------------------------------------------------------------------------------------
+# ---- amounts ---------------------------------------------------------------------------------------------------
 
 
 def test_filters_of_one_client_are_bounded_together_and_ended_ones_do_not_count() -> None:

@@ -150,7 +150,8 @@ def test_an_entry_is_written_once() -> None:
 
 
 def outage(*states: DiskState, after: tuple[Fault, ...] = (), **options: object) -> Scenario:
-    """Ann's event is confirmed by b0 and b1, has not come to bob at b2, and all brokers stop."""
+    """Return a scenario in which b0 and b1 have confirmed ann's event, bob at b2 has not received it, and all brokers
+    stop."""
     return Scenario(
         name="outage",
         network=Network(
@@ -214,7 +215,7 @@ def test_where_brokers_do_not_wait_for_their_disks_a_confirmed_event_is_lost() -
     faults = tuple(
         msgspec.structs.replace(fault, at_ms=1_010.0) if isinstance(fault, Crash) else fault for fault in early.faults
     )
-    runs = [Run(seed=seed, settle_ms=20_000.0) for seed in range(8)]  # of unsynced batches a drawn number survives
+    runs = [Run(seed=seed, settle_ms=20_000.0) for seed in range(8)]  # a random prefix of unsynced batches survives
     assert any(try_scenario(msgspec.structs.replace(early, faults=faults, run=run)).failed for run in runs)
 
 

@@ -56,7 +56,7 @@ def test_a_publisher_that_advertises_something_else_is_not_named() -> None:
     "advertised",
     [
         (AdvertiseAction(0.0, "pat", "b", "TRUE"),),
-        (  # nobody knows which of them what was dropped has matched
+        (  # it is unknown whose dropped events would have matched
             AdvertiseAction(0.0, "pat", "b", "topic = 'b'"),
             AdvertiseAction(0.0, "pat", "all", "TRUE"),
             UnadvertiseAction(3_000.0, "pat", "all"),

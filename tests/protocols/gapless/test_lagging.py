@@ -150,7 +150,8 @@ def test_a_new_subscription_of_a_lagging_client_does_not_wait_for_history() -> N
 
 
 def begin_in_a_burst(crash_ms: int) -> str:
-    """More matches a new subscription than is kept while its cut is on its way, and then its broker dies."""
+    """Return the symptom of a run in which more events match a new subscription than are kept while its cut is pending,
+    and then its broker crashes."""
     recorder = Recorder(run="r", protocol="gapless", guarantee="gcd", scenario="burst", seed=0, brokers=4, f=1)
     options = {"lag_window": 8, "wave_ms": 50.0}
     simulation = Simulation(

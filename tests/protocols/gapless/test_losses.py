@@ -51,7 +51,7 @@ def test_lost_events_that_all_brokers_had_processed_are_missed_only_by_readers()
 
 
 def moved_twice() -> HeldSubscription:
-    """Live up to 100, from 200 to 300, and from 400 on; between them, it read history."""
+    """Return a subscription that was live up to 100, from 200 to 300, and from 400 on, and read history in between."""
     subscription = held()
     for left, came_back in ((100, 200), (300, 400)):
         subscription.position = left

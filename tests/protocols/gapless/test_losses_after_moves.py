@@ -1,5 +1,5 @@
-"""More than f brokers are lost, and a subscription has moved twice before: it is notified of what it lacks, and of
-nothing that it received, or that did not match, while it was live.
+"""More than f brokers are lost, after a subscription has moved twice. It is notified of exactly the events that it
+lacks, and not of those that it received, or that did not match, while it was live.
 
     b0 - b1 - b2 - b3 - b4 - b5
 
@@ -32,11 +32,11 @@ from gapless.trace import Trace
 MOVES = tuple(
     fault for begins_ms in (5_000.0, 15_000.0) for fault in (Crash(begins_ms, "b0"), Restart(begins_ms + 2_000.0, "b0"))
 )
-"""`bob` moves away from his broker, and returns, twice."""
+"""`bob` moves away from his broker and returns, twice."""
 
 
 def run(*actions: PublishAction, lost_ms: float, faults: tuple[Fault, ...] = ()) -> Trace:
-    """Return the trace. The subscription `bob` begins after one second, at b0."""
+    """Run the scenario and return the trace. The subscription `bob` begins after one second, at b0."""
     scenario = Scenario(
         name="lost after moves",
         network=Network(

@@ -1,8 +1,8 @@
-"""All brokers lose their memory. A subscription that begins before the publisher is back lacks nothing.
+"""All brokers lose their memory. A subscription that begins before the publisher has returned lacks nothing.
 
     b0 - b1 - b2
 
-`ann` publishes at b0. All brokers crash without disks, and are started again. `ann` reaches no broker for a while.
+`ann` publishes at b0. All brokers crash without disks, and are restarted. `ann` cannot reach any broker for a while.
 """
 
 import pytest

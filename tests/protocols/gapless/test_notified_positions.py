@@ -1,4 +1,5 @@
-"""Brokers notify clients of final positions: few clients of each, many in turns, and idle ones every second or two."""
+"""Brokers notify clients of final positions: few clients of each position, many in turns, and idle ones every second or
+two."""
 
 from itertools import pairwise
 
@@ -66,7 +67,7 @@ def test_idle_clients_receive_a_position_every_one_to_two_seconds() -> None:
 
 def test_many_clients_receive_them_in_turns_and_none_is_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(positions, "NOTIFIED_PER_S", 100)
-    bench, clients = with_clients(59)  # and the publisher
+    bench, clients = with_clients(59)  # and one for the publisher
     number = publish_for(bench, 1.0)
     bench.inboxes.clear()
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""Real brokers and clients with the default protocol: history is read, and goes on at another broker."""
+"""Real brokers and clients with the default protocol: a history read continues at another broker."""
 
 import asyncio
 

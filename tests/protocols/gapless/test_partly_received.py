@@ -1,10 +1,10 @@
-"""More than f brokers are lost, and another broker has received a part of their journals. Exactly the subscriptions
+"""More than f brokers are lost, and other brokers have received a part of their journals. Exactly the subscriptions
 that lack events are notified, once, and so is the publisher.
 
     b0 - b1 - b2 - b3 - b4
 
-`ann` is at b2, whose journal b1 holds (f = 1). Her events 3 to 5 have come to b3 and b4, and not to b0, when b1 and b2
-are lost.
+`ann` is at b2, whose journal b1 holds (f = 1). Her events 3 to 5 have reached b3 and b4, but not b0, when b1 and b2 are
+lost.
 """
 
 import msgspec

@@ -44,14 +44,14 @@ def test_a_run_that_an_earlier_recovery_failed_is_valid(path: Path) -> None:
         (
             "disk,blackout",
             121,
-        ),  # brokers whose disks had nothing synced before an outage of all counted as without memory
-        ("crash,suspicion,delete", 147),  # a group that was moved back reads what was deleted meanwhile
-        ("disk,blackout,delete", 617),  # dropped events were reported as lost that the broker still had in memory
+        ),  # brokers whose disks had synced nothing before a full outage were treated as if they had no memory
+        ("crash,suspicion,delete", 147),  # a group that was moved back reads events that were deleted meanwhile
+        ("disk,blackout,delete", 617),  # events were reported as lost although the broker still had them in memory
         (
             "disk,crash,delete",
             62018,
-        ),  # a subscription that had been live before it read again did not hear of all deletions
-        ("disk,crash", 55),  # a member that moved to another broker did not hear of a loss; others heard what they had
+        ),  # a subscription that was live between two reads was not notified of all deletions
+        ("disk,crash", 55),  # a member that moved missed a report of loss; others got a wrong one
     ],
 )
 def test_a_random_run_that_once_failed_is_valid(faults: str, seed: int) -> None:

@@ -1,10 +1,10 @@
-"""More than f brokers are lost: the losses are reported exactly and once, to the publisher and the affected
+"""More than f brokers are lost. The losses are reported exactly and once, to the publisher and the affected
 subscriptions.
 
     b0 - b1 - b2 - b3 - b4
 
-`ann` is at b4, whose journal b3 holds (f = 1); the subscribers are at b0. Her events 3 to 5 are confirmed, and get no
-farther than b3, when both brokers are lost.
+`ann` is at b4, whose journal b3 holds (f = 1); the subscribers are at b0. Her events 3 to 5 are confirmed, and have
+reached only b3, when both brokers are lost.
 """
 
 from collections import Counter

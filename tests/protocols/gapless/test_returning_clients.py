@@ -15,7 +15,8 @@ REBALANCE_MS = 2_000.0
 
 
 def run(*, is_back: bool = True, is_hidden: bool = False) -> Trace:
-    """Alice publishes ten events a second at one end; Carol subscribes at the other, whose broker crashes at 3 s."""
+    """Run the scenario: alice publishes ten events per second at one end, and carol subscribes at the other, whose
+    broker crashes at 3 s."""
     recorder = Recorder(
         run="r", protocol="gapless", guarantee="gcd", scenario="return", seed=0, brokers=3, f=1, with_messages=True
     )

@@ -1,4 +1,4 @@
-"""History is read from exactly after an event, and up to one, within what was published together."""
+"""A history read begins exactly after an event, and ends at one, even within a batch of events published together."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Ranges of numbers, against plain sets."""
+"""Ranges of numbers, compared with plain sets."""
 
 from itertools import pairwise
 

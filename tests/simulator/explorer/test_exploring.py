@@ -1,4 +1,4 @@
-"""The explorer reaches every schedule within its bounds, finds planted defects, and repeats its findings."""
+"""The explorer reaches every schedule within its bounds, finds planted defects, and reproduces its findings."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""A machine on which a sink's process crashes at a chosen step, and brokers as far as a sink's client sees them.
+"""A machine on which a sink's process crashes at a chosen step, and a model of brokers as a sink's client sees them.
 
-Each file operation is two steps, before and after it, and so is each thing that the client does in the network. A step
-is where the process may crash. A crash leaves what was synced, and any part of what was not.
+Each file operation has two steps, before and after it, and so has each operation of the client in the network. The
+process can crash at any step. After a crash, synced data remains, and any part of the other data.
 """
 
 import io
@@ -29,15 +29,15 @@ from gapless_spark.stream.share import Share
 __all__ = ["Crashed", "CrashingFiles", "CrashingObjects", "ModelBrokers", "ModelledCommitting", "Steps"]
 
 IN_FLIGHT = 2
-"""So many events of a process that crashes are accepted, but not confirmed: the next read of history misses them."""
+"""The number of events of a crashing process that are accepted but not confirmed. The next history read misses them."""
 
 
 class Crashed(BaseException):
-    """The process is no more: nothing in it may catch this."""
+    """The process has crashed. No code in it may catch this exception."""
 
 
 class Steps:
-    """Counts them, and crashes at one."""
+    """Counts the steps, and crashes at one of them."""
 
     def __init__(self, last: int = -1) -> None:
         self.taken: list[str] = []
@@ -54,14 +54,14 @@ Change = Callable[[Names], object]
 
 
 class CrashingFiles(Files):
-    """Files of one machine: those that the process sees are real; those that are durable are kept beside them."""
+    """The files of one machine: those that the process sees are real; the durable ones are kept separately."""
 
     def __init__(self, root: Path, durable: Names | None = None) -> None:
         self.step = Steps()
         self._root = root
         self._durable = {} if durable is None else durable
         self._pending: list[tuple[Path, Change]] = []
-        """Changes of names that were not synced: the folder, and the change."""
+        """Unsynced changes of names: the folder, and the change."""
 
     @contextmanager
     def create(self, path: Path) -> Iterator[BinaryIO]:
@@ -107,7 +107,8 @@ class CrashingFiles(Files):
         self._pending.append((folder, change))
 
     def left_after_crash(self) -> Iterator[Names]:
-        """All that the disk may hold: what is durable, and each subset of the other changes, in their order."""
+        """Yield every possible content of the disk: the durable changes, with each subset of the others, in their
+        order."""
         found: list[Names] = []
         for count in range(len(self._pending) + 1):
             for chosen in combinations(self._pending, count):
@@ -128,7 +129,7 @@ class CrashingFiles(Files):
 
 
 class CrashingObjects(Objects):
-    """Objects of a store that outlives the process: each is there as a whole, or not at all."""
+    """The objects of a store that survives the process: each exists completely or not at all."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(LocalFileSystem())
@@ -151,7 +152,7 @@ class CrashingObjects(Objects):
 
 
 def kind_of(path: Path) -> str:
-    """A name for what numbers and random names tell apart."""
+    """Return the kind of a path, without the numbers and random names that distinguish files."""
     return "a state" if path.name.startswith("sink-") else f"a file in {path.parent.name}"
 
 
@@ -163,10 +164,10 @@ class _Session:
 
 @dataclass
 class ModelBrokers:
-    """Brokers listen to the latest attempt of a client, and accept each of its numbers once, one after the other.
+    """Brokers that accept only the latest attempt of a client, and each of its numbers once, in order.
 
-    Those that forget know nothing of a client that is away. Otherwise a crash leaves events in flight: the first
-    reading of history after it does not see them yet.
+    Brokers that forget know nothing of a disconnected client. Otherwise a crash leaves events in flight, which the
+    first history read after it does not see yet.
     """
 
     forget: bool
@@ -174,12 +175,12 @@ class ModelBrokers:
     sessions: dict[str, _Session] = field(default_factory=dict)
     hidden: int = 0
     refuses: bool = False
-    """Whether processes that were taken over may try to attach."""
+    """Whether processes whose client was taken over are rejected when they attach."""
     workers: dict[str, list[tuple[int, Event]]] = field(default_factory=dict)
-    """By client, what a worker that lives on after its driver still publishes, with its attempt."""
+    """The events that each client's worker, which outlives its driver, still publishes, with its attempt."""
 
     def crash(self) -> None:
-        """The driver is no more; its workers go on."""
+        """Crash the driver; its workers continue."""
         if self.forget:
             self.sessions = {name: each for name, each in self.sessions.items() if name in self.workers}
         else:
@@ -207,7 +208,7 @@ class ModelBrokers:
             self.history.append(msgspec.structs.replace(event, stamp=len(self.history) + 1))
 
     def visible(self) -> list[Event]:
-        """Return the events that a history read sees which begins now."""
+        """Return the events that a history read sees if it begins now."""
         hidden, self.hidden = self.hidden, 0
         return self.history[: len(self.history) - hidden]
 
@@ -255,7 +256,7 @@ class _Client:
 
 
 class ModelledCommitting(Committing):
-    """The real one, whose client is at the model's brokers."""
+    """The real class, with a client of the model's brokers."""
 
     brokers: ModelBrokers
     step: Steps
@@ -269,7 +270,7 @@ class ModelledCommitting(Committing):
         yield _Client(self.brokers, self.step, mine)
 
     async def _ask(self, publisher: Publisher, share: Share, identity: Identity, position: Position) -> Identity:
-        """A worker publishes the share, one event after the other; it may end after some, or outlive the driver."""
+        """Let a worker publish the share, one event at a time. The worker can end early, or outlive the driver."""
         self.step("before a worker attaches")
         self.brokers.attach(identity)
         made = enumerate(share.events(self._staging.opened, self._layout, self._options.sink), identity.seq + 1)

@@ -1,8 +1,8 @@
 """The cause of each effect in a micro-batch is in the same or an earlier batch.
 
-A client at one end of a network asks and another one at the other end answers while batches are made. Batches with a
-separate end for each broker, like offsets of partitions, contain answers without their questions, which the same check
-detects.
+A client at one end of a network publishes questions, and another one at the other end answers them while batches are
+made. Batches with a separate end for each broker, like offsets of partitions, contain answers without their questions,
+which the same check detects.
 """
 
 import threading
@@ -95,7 +95,7 @@ def test_batches_cut_broker_by_broker_hold_answers_without_their_questions(fleet
         for _ in range(3):
             batch = []
             for part, since in list(at.items()):
-                # All questions are admitted by b0, all answers by b2: each broker's part up to a moment of its own.
+                # b0 admits all questions, b2 all answers; each broker's part ends at a moment of its own.
                 at[part] = client.position()
                 mine = f"topic = 'partitions' AND part = '{part}'"
                 batch += options(client.read(mine, since=since, until=at[part]))

@@ -1,4 +1,4 @@
-"""Events as columns: every value of every type, and what does not fit."""
+"""Events as columns: every value of every type, and values that do not fit."""
 
 from datetime import UTC, datetime
 

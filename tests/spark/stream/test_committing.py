@@ -81,11 +81,11 @@ def files(folder: Path) -> list[Path]:
 def test_a_batch_is_published_once_in_the_order_of_its_tasks(fleet: Fleet, tmp_path: Path) -> None:
     writer = stream(fleet, tmp_path, "plain")
     tasks = staged(writer, rows(0, 1_500), rows(1_500, 0), rows(1_500, 700))
-    staged(writer, rows(0, 1_500))  # a task that was doubled
+    staged(writer, rows(0, 1_500))  # a duplicated task
     writer.commit(tasks, 0)
     assert not files(tmp_path)
     again = staged(stream(fleet, tmp_path, "plain"), rows(0, 2_200))
-    stream(fleet, tmp_path, "plain").commit(again, 0)  # the driver died before Spark knew
+    stream(fleet, tmp_path, "plain").commit(again, 0)  # the driver crashed before Spark recorded the commit
     assert not files(tmp_path)
     last = stream(fleet, tmp_path, "plain")
     last.commit(staged(last, rows(2_200, 10)), 1)
@@ -128,7 +128,7 @@ def test_a_driver_that_is_killed_while_it_publishes_doubles_and_loses_nothing(fl
         assert state is not None
         assert state.manifest is not None, "the batch is decided, and not finished"
     writer = stream(fleet, tmp_path, "killed")
-    # Spark tries the batch again, and its rows come in another order; what was decided counts.
+    # Spark repeats the batch with its rows in another order; the decided batch is published.
     writer.commit(staged(writer, rows(100, 7), rows(0, 100)), 0)
     assert published(fleet, "killed") == list(range(MANY))
     writer.commit(staged(writer, rows(MANY, 5)), 1)
@@ -197,7 +197,7 @@ def test_another_query_under_the_same_name_is_refused(fleet: Fleet, tmp_path: Pa
         client.advertise("TRUE")
         client.publish({"sink.id": "shared", "sink.batch": "another/0", "sink.n": 0, "n": -1})
     assert "somebody else publishes as sink 'shared', too" in refusal(first, staged(first, rows(10, 10)), 1)
-    first.commit(staged(first, rows(10, 10)), 1)  # it was reported once
+    first.commit(staged(first, rows(10, 10)), 1)  # the loss was reported once
     assert [event.attributes["n"] for event in history(fleet, "\"sink.id\" = 'shared'")] == [
         *range(10), -1, *range(10, 20),
     ]  # fmt: skip
@@ -261,7 +261,7 @@ def test_tasks_publish_their_shares_and_the_driver_those_of_lost_tasks(fleet: Fl
     with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
         position = client.position()
     again = staged(writer, rows(1_500, 100), rows(1_600, 100))
-    again[1].publisher = replace(here[0].publisher, writer="another")  # it refuses
+    again[1].publisher = replace(here[0].publisher, writer="another")  # it rejects the request
     writer.commit(again, 1)
     events = history(fleet, "\"sink.id\" = 'shares'")
     assert sorted(int(event.attributes["n"]) for event in events) == list(range(1_700))

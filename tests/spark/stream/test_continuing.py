@@ -1,4 +1,4 @@
-"""One history over an archive and brokers, though brokers have dropped what is in the archive."""
+"""One history from an archive and brokers, although brokers have dropped the archived events."""
 
 from collections.abc import Iterator
 from pathlib import Path

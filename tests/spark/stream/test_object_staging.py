@@ -31,7 +31,7 @@ OPTIONS = SinkOptions.of({"url": "gapless://model:1", "sink": "bills", "staging"
 
 
 class Driver:
-    """One process after the other, or two at the same time, on the same store and the same brokers."""
+    """Successive or simultaneous driver processes with the same store and the same brokers."""
 
     def __init__(self, root: Path, brokers: ModelBrokers, on_step: Callable[[str], None] = lambda _: None) -> None:
         self.root, self.brokers, self._on_step = root, brokers, on_step
@@ -100,7 +100,7 @@ def test_a_driver_paused_at_any_step_while_another_publishes(tmp_path: Path) -> 
 
         Driver(tmp_path / str(still), brokers).publish(0)
         first = Driver(tmp_path / str(still), brokers, stand_still)
-        with suppress(SparkError, FileNotFoundError):  # it may notice that it was taken over
+        with suppress(SparkError, FileNotFoundError):  # it may notice that its client was taken over
             first.publish(1)
         assert second.publish(2) is not None
         second.check(3)

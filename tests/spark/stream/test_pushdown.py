@@ -61,7 +61,7 @@ def keeps(condition: Any, row: dict[str, Any]) -> bool | None:
     if isinstance(condition, ds.In):
         return value in condition.value
     bound = condition.value
-    if bound != bound:  # for Spark what is no number is larger than all numbers
+    if bound != bound:  # Spark treats NaN as larger than all numbers
         return isinstance(condition, ds.LessThan | ds.LessThanOrEqual)
     return COMPARED[type(condition).__name__](value, bound)
 

@@ -48,7 +48,7 @@ class Machine:
         serial = map("{:032x}".format, count(1_000 * len(self.brokers.history)))
         staging = Staging(str(self._root), disk=self.files)
         try:
-            with patch.object(secrets, "token_hex", lambda _: next(serial)):  # names of files, the same in each test
+            with patch.object(secrets, "token_hex", lambda _: next(serial)):  # the same file names in each test
                 while self.committed < len(self._names):
                     asyncio.run(self._commit(staging, step, self.committed))
                     self.committed += 1
@@ -60,7 +60,7 @@ class Machine:
     async def _commit(self, staging: Staging, step: Steps, place: int) -> None:
         rows = list(range(place * ROWS, (place + 1) * ROWS))
         if self.brokers.history:
-            rows.reverse()  # a task that runs again may find its rows in another order
+            rows.reverse()  # a repeated task may find its rows in another order
         half = ROWS // 2
         tasks = Tasks(self._options, COLUMNS, "files")
         tasks.staging = staging
@@ -159,7 +159,7 @@ def test_a_second_crash_while_the_first_is_repaired(tmp_path: Path, kind: str, f
     while machine.run(first) is None and not machine.committed:
         left = [*machine.files.left_after_crash()]
         for names in (left[0], left[-1]):
-            if (names, machine.brokers) not in seen:  # else another step before had left the same
+            if (names, machine.brokers) not in seen:  # otherwise an earlier step has left the same state
                 seen.append((names, copy.deepcopy(machine.brokers)))
                 _crash_again(machine, names)
         machine, first = Machine(tmp_path, KINDS[kind], ModelBrokers(forget)).restarted({}), first + 1
@@ -175,7 +175,7 @@ def _crash_again(machine: Machine, names: Names) -> None:
         again, second = machine.restarted(names), second + 1
 
 
-# ---- a driver that is killed, and real brokers ---------------------------------------------------------------
+# ---- killed drivers with real brokers ------------------------------------------------------------------------
 
 
 DEATHS = ["before the batch is finished", "after the batch is finished"]
@@ -198,7 +198,7 @@ def test_a_driver_killed_around_the_end_of_a_batch_publishes_it_once(url: Any, t
 
 
 def main() -> None:
-    """The driver, in a process of its own: it publishes two batches, and is killed around the end of the first."""
+    """Run a driver in a separate process: it publishes two batches, and is killed around the end of the first."""
     url, folder, sink, death = sys.argv[1:]
     keep = Staging.keep
 

@@ -110,7 +110,7 @@ def test_a_restarted_stream_continues_where_it_was_in_the_same_network(
     assert len(batches) == 1 + TRADES // LIMIT
     assert progress.sources[0].endOffset.count("position") == 1, "one position for the whole network"
     before = len(batches)
-    fleet.kill("b0")  # who holds half of it; its backup has that, too
+    fleet.kill("b0")  # it has half of the history; its replica has that, too
     try:
         speak(fleet, "b2", [{"topic": topic, "n": n} for n in range(150)])
         run(stream, tmp_path / "checkpoint", each)
@@ -169,7 +169,7 @@ def test_without_new_events_there_is_no_batch_but_the_offset_advances(
     reader.stop()
 
 
-# ---- what goes wrong -----------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------------------
 
 
 def complaint(caught: pytest.ExceptionInfo[PySparkException]) -> str:

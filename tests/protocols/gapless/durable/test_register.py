@@ -113,7 +113,7 @@ def test_the_oldest_finished_run_of_the_user_with_the_most_is_dropped(monkeypatc
     s = broker("b0")
     for name, user in (("a", "bob"), ("k", "eve"), ("l", "eve")):
         accepted(s, 1, msgspec.structs.replace(record(), name=name, user=user, is_over=True))
-    prepared(s, 9, "k")  # somebody is about to attach to it
+    prepared(s, 9, "k")  # a client is about to attach to it
     accepted(s, 1, msgspec.structs.replace(record(), name="m", user="eve", is_over=True))
     assert sorted(s.durable.records) == ["a", "k", "m"]
 
@@ -128,7 +128,7 @@ def test_only_what_counts_of_the_latest_incarnations_decides() -> None:
 
 
 class Table:
-    """Brokers whose messages come in any order, as long as each pair keeps its own, or are lost with a broker."""
+    """Brokers whose messages arrive in any order, except that each pair keeps its own. A crash loses messages."""
 
     def __init__(self, seed: int = 0) -> None:
         self.dice = random.Random(seed)

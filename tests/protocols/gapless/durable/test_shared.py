@@ -42,7 +42,8 @@ EVENTS = 60
 def play(
     protocol: str, *actions: Action, faults: tuple[Fault, ...] = (), disks: bool = False, **options: Any
 ) -> Trace:  # fmt: skip
-    """Ann publishes 60 events. Everyone else may be in a group; bob answers what he gets, and dan hears all of it."""
+    """Run a scenario in which ann publishes 60 events. All others can be in a group; bob answers his events, and dan
+    receives all."""
     scenario = Scenario(
         Network("chain", brokers=4, disks=Delay(1.0, 1.0) if disks else None),
         ProtocolChoice(protocol, options),

@@ -1,4 +1,4 @@
-"""Every invariant of the protocol notices a defect that breaks it, before any client does."""
+"""Every invariant of the protocol detects a planted defect before any client is affected."""
 
 from collections.abc import Callable
 
