@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
+import gapless.filters.pages  # noqa: F401 - importing numpy in a measured call would count
 from gapless.filters import Filter, FilterIndex, parse
 from tests.filters.test_work import LINES_A_CALL, lines_of
 

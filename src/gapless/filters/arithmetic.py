@@ -23,6 +23,7 @@ from gapless.events import INTEGER_MAX, INTEGER_MIN
 from gapless.filters.syntax import Arithmetic, Attribute, Expression, Literal, Negate
 
 Number = int | float
+_FOLDED = (Attribute, Literal)
 
 
 def number_of(value: Number) -> Number:
@@ -68,7 +69,7 @@ OPERATIONS: dict[str, Callable[[Number, Number], Number | None]] = {
 
 def fold(expression: Expression) -> Expression | None:
     """Return the expression with constant arithmetic evaluated; None if its value is always null."""
-    if isinstance(expression, Attribute | Literal):
+    if isinstance(expression, _FOLDED):
         return expression
     if isinstance(expression, Negate):
         inner = fold(expression.operand)

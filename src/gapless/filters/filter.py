@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 from gapless.filters import covering
 from gapless.filters.evaluation import Attributes, Test, compile_test
 from gapless.filters.normal_form import Disjunction, normalise_and_count
-from gapless.filters.parser import parse_condition
-from gapless.filters.syntax import Condition, attributes_of
+from gapless.filters.parser import parse_condition, parse_with_names
+from gapless.filters.syntax import Condition
 from gapless.filters.witness import find_witness
 
 PARSED_MAX = 1024
@@ -36,20 +36,22 @@ class Filter:
     """A filter: the SQL condition after WHERE. `parse` creates it."""
 
     __slots__ = (
-        "__weakref__", "_disjunction", "_effort", "_is_false", "_is_true", "_names", "_tree", "_weight", "_witness",
-        "text",
+        "__weakref__", "_disjunction", "_effort", "_is_false", "_is_true", "_tree", "_weight", "_witness",
+        "names", "text",
     )  # fmt: skip
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tree: Condition | None = parse_condition(text)
+        self._tree: Condition | None
+        self._tree, names = parse_with_names(text)
+        self.names = _known_names.setdefault(names, names) if len(_known_names) < NAMES_MAX else names
+        """The names of the attributes in the filter."""
         self._is_true: Test | None = None
         self._is_false: Test | None = None
         self._disjunction: Disjunction | None = None
         self._witness: Attributes | Literal["unknown"] | None = "unknown"
         self._weight: int | None = None
         self._effort = 0
-        self._names: frozenset[str] | None = None
 
     def matches(self, attributes: Attributes) -> bool:
         """Return whether an event with these attributes matches the filter."""
@@ -89,19 +91,10 @@ class Filter:
         return self._is_true
 
     @property
-    def names(self) -> frozenset[str]:
-        """Return the names of the attributes in the filter."""
-        if self._names is None:
-            names = frozenset(attributes_of(self.condition))
-            self._names = _known_names.setdefault(names, names) if len(_known_names) < NAMES_MAX else names
-        return self._names
-
-    @property
     def disjunction(self) -> Disjunction:
         """Return the normal form of the filter."""
         if self._disjunction is None:
             self._disjunction, self._effort = normalise_and_count(self.condition)
-            _ = self.names  # an index asks for them next, and would parse the text again
             self._tree = None
         return self._disjunction
 

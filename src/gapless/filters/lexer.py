@@ -7,9 +7,11 @@ one. Numbers are decimal integers of 64 bits or floats.
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Callable
+from functools import partial
 from math import isinf
-from typing import NamedTuple
+from sys import intern
+from typing import NamedTuple, cast
 
 from gapless.errors import FilterError
 from gapless.events import INTEGER_MAX
@@ -38,8 +40,9 @@ _TOKEN = re.compile(
     | (?P<string>'[^']*+(?:''[^']*+)*+')
     | (?P<operator><>|<=|>=|!=|[-+*/=<>(),])
     | (?P<end>\Z)
+    | (?P<unreadable>.)
     )""",
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
 _HINTS = {
     "'": "this string has no closing quote",
@@ -55,22 +58,36 @@ def tokens_of(text: str) -> list[Token]:
     if len(text) > TEXT_LENGTH_MAX:
         message = f"the filter has {len(text)} characters, more than {TEXT_LENGTH_MAX}: split it into several"
         raise FilterError(message, text, TEXT_LENGTH_MAX)
-    half = lone_surrogate(text)
+    half = None if text.isascii() else lone_surrogate(text)
     if half is not None:
         message = f"{ascii(text[half])[1:-1]} is half of a character, which no network carries: leave it out"
         raise FilterError(message, text, half)
     tokens: list[Token] = []
-    position = 0
-    while found := _TOKEN.match(text, position):
-        position = found.end()
+    for found in _TOKEN.finditer(text):
         kind = found.lastgroup
         assert kind is not None
-        tokens.append(_token(text, kind, found[kind], found.start(kind)))
-        if kind in ("integer", "float") and text[position : position + 1].isidentifier():
-            raise FilterError("a number must be followed by a space or an operator", text, position)
-        if kind == "end":
-            return tokens
-    raise _unreadable(text, position)
+        word, position = found[kind], found.start(kind)
+        if kind == "name":
+            keyword = keyword_of(word)
+            tokens.append(_token((keyword, word, position) if keyword else (kind, intern(word), position)))
+        elif kind == "operator":
+            tokens.append(_token(("<>" if word == "!=" else word, word, position)))
+        elif kind == "string":
+            tokens.append(_token((kind, word[1:-1].replace("''", "'"), position)))
+        elif kind == "integer" or kind == "float":
+            number = _integer(text, word, position) if kind == "integer" else _float(text, word, position)
+            tokens.append(_token(("number", number, position)))
+            end = found.end()
+            if text[end : end + 1].isidentifier():
+                raise FilterError("a number must be followed by a space or an operator", text, end)
+        elif kind == "quoted":
+            tokens.append(_token(("name", intern(word[1:-1].replace('""', '"')), position)))
+        elif kind == "end":
+            break
+        else:
+            raise FilterError(_HINTS.get(word, f"{word} means nothing in a filter"), text, position)
+    tokens.append(_token(("end", "", len(text))))
+    return tokens
 
 
 def lone_surrogate(text: str) -> int | None:
@@ -82,24 +99,15 @@ def lone_surrogate(text: str) -> int | None:
     return None
 
 
-def _token(text: str, kind: str, word: str, position: int) -> Token:
-    if kind == "name":
-        keyword = keyword_of(word)
-        return Token(keyword, word, position) if keyword else Token("name", sys.intern(word), position)
-    if kind == "quoted":
-        return Token("name", sys.intern(word[1:-1].replace('""', '"')), position)
-    if kind == "operator":
-        return Token("<>" if word == "!=" else word, word, position)
-    if kind == "string":
-        return Token("string", word[1:-1].replace("''", "'"), position)
-    if kind == "integer":
-        return Token("number", _integer(text, word, position), position)
-    if kind == "float":
-        number = float(word)
-        if isinf(number):
-            raise FilterError("this number is too large for a float", text, position)
-        return Token("number", number, position)
-    return Token("end", "", position)
+_token = cast(Callable[[tuple[str, str | int | float, int]], Token], partial(tuple.__new__, Token))
+"""Returns a token, in a third of the time that its class takes."""
+
+
+def _float(text: str, word: str, position: int) -> float:
+    number = float(word)
+    if isinf(number):
+        raise FilterError("this number is too large for a float", text, position)
+    return number
 
 
 def _integer(text: str, word: str, position: int) -> int:
@@ -108,10 +116,3 @@ def _integer(text: str, word: str, position: int) -> int:
     if number > INTEGER_MIN_DIGITS:
         raise FilterError("this integer does not fit in 64 bits: write it as a float, such as 1e19", text, position)
     return number
-
-
-def _unreadable(text: str, position: int) -> FilterError:
-    position += len(text[position:]) - len(text[position:].lstrip())
-    character = text[position]
-    message = _HINTS.get(character, f"{character} means nothing in a filter")
-    return FilterError(message, text, position)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 
 KEYWORDS = frozenset(("AND", "OR", "NOT", "BETWEEN", "IN", "LIKE", "ESCAPE", "IS", "NULL", "TRUE", "FALSE"))
+LONGEST = max(map(len, KEYWORDS))
 
 NAME = r"(?:[^\W\d]|\$)[\w$]*+(?:\.[\w$]++)*+"
 """A regular expression for names that need no quotes; it needs no backtracking."""
@@ -21,6 +22,8 @@ _plain = re.compile(NAME).fullmatch
 
 def keyword_of(word: str) -> str | None:
     """Return the word as an upper-case keyword, or None if it is not a keyword."""
+    if len(word) > LONGEST:
+        return None
     upper = word.upper()
     return upper if upper in KEYWORDS and word.isascii() else None
 

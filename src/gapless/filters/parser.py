@@ -12,7 +12,6 @@ the tree, can run out of stack or time on a malicious filter. The parser examine
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import intern
 from typing import NamedTuple, NoReturn
 
 from gapless.errors import FilterError
@@ -52,6 +51,7 @@ evaluation stays below a millisecond.
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
 _TERMS = frozenset(("name", "number", "string"))
 _ARITHMETIC = frozenset(("+", "-", "*", "/"))
+_AFTER_COMPARISONS = frozenset(("AND", "OR", ")", "end"))
 _EXPECTED = "expected a comparison such as price > 10"
 
 
@@ -70,6 +70,12 @@ def parse_condition(text: str) -> Condition:
     return _Parser(text).parse()
 
 
+def parse_with_names(text: str) -> tuple[Condition, frozenset[str]]:
+    """Return the tree of a filter, and the names of its attributes."""
+    parser = _Parser(text)
+    return parser.parse(), frozenset(parser.names)
+
+
 _Rule = Callable[[], _Part]
 
 
@@ -79,6 +85,7 @@ class _Parser:
         self._tokens = tokens_of(text)
         self._next = 0
         self._token = self._tokens[0]
+        self.names = set[str]()
         self._nesting = 0
         self._terms = 0
         self._search_cost = 0
@@ -119,6 +126,9 @@ class _Parser:
         return self._part(Not(self._condition(part)), position, part.depth + 1, "condition")
 
     def _comparison(self) -> _Part:
+        plain = self._plain_comparison()
+        if plain is not None:
+            return plain
         left = self._sum()
         token = self._token
         if token.kind in _COMPARISONS:
@@ -136,6 +146,30 @@ class _Parser:
         if self._token.kind in _COMPARISONS or self._token.kind in ("IS", "NOT", "BETWEEN", "IN", "LIKE"):
             self._fail("comparisons do not chain: join two of them with AND", self._token.position)
         return part
+
+    def _plain_comparison(self) -> _Part | None:
+        """Return the next comparison if it is of a name with a constant, and AND, OR, a parenthesis or the end follows.
+        Most are, and these need no descent. Return None for all others.
+        """
+        tokens, first = self._tokens, self._next
+        name = tokens[first]
+        if name.kind != "name" or first + 3 >= len(tokens):
+            return None
+        _, operator, constant, after = tokens[first : first + 4]
+        type_ = constant.kind
+        if (
+            operator.kind not in _COMPARISONS
+            or after.kind not in _AFTER_COMPARISONS
+            or not (type_ == "string" or (type_ == "number" and not _is_minimum(constant)))
+        ):
+            return None
+        self._terms += 2
+        if self._terms > TERMS_MAX:
+            self._count_term(name.position)
+        self._next = first + 3
+        self._token = after
+        node = Comparison(operator.kind, self._named(name), Literal(constant.value))
+        return _Part(node, name.position, 2, "condition")
 
     def _compared(self, left: _Part, operator: Token) -> _Part:
         if operator.kind == "=" and self._token.kind == "=" and self._token.position == operator.position + 1:
@@ -267,7 +301,7 @@ class _Parser:
         token = self._token
         if token.kind == "name":
             self._advance()
-            return self._term(Attribute(intern(str(token.value))), token.position, "any")
+            return self._term(self._named(token), token.position, "any")
         if token.kind == "number":
             if _is_minimum(token):
                 self._fail("this integer does not fit in 64 bits: write it as a float, such as 1e19", token.position)
@@ -288,6 +322,11 @@ class _Parser:
         if token.kind == "NULL":
             self._fail("nothing equals NULL: write IS NULL or IS NOT NULL", token.position)
         return self._unexpected("a name, a constant or a parenthesis")
+
+    def _named(self, token: Token) -> Attribute:
+        name = str(token.value)
+        self.names.add(name)
+        return Attribute(name)
 
     # ---- checks of parts ----------------------------------------------------------------------------------
 
