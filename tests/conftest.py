@@ -76,17 +76,14 @@ def spark() -> "Iterator[SparkSession]":
         yield session
 
 
-WITHOUT_THE_SESSION = (
-    "stream/test_causes.py", "stream/test_columns.py", "stream/test_conversions.py",
-    "stream/test_lookout.py", "stream/test_options.py", "stream/test_pushdown.py",
-)  # fmt: skip
-"""Files of `tests/spark` that do not use the Spark session."""
-
-
 @cache
+def _text(file: str) -> str:
+    return (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+
+
 def _makes_something_once(file: str) -> bool:
     """Return whether the tests of a file share an expensive object. Each worker would have to create it again."""
-    text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+    text = _text(file)
     return 'scope="module"' in text or "\n@cache" in text
 
 
@@ -100,7 +97,7 @@ class _SharedInOnePlace(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith("tests/spark/") and not file.endswith(WITHOUT_THE_SESSION):
+        if file.startswith("tests/spark/") and "SparkSession" in _text(file):
             return "spark"
         return file if _makes_something_once(file) else nodeid
 

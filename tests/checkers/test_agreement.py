@@ -122,7 +122,7 @@ def cut_short(trace: Trace, draw: random.Random) -> list[CutShortRow]:
 
 
 @pytest.mark.parametrize(
-    ("guarantee", "seeds"), [("gcd", 800), ("gfd", 200), ("topic-causal", 150), ("best-effort", 50)]
+    ("guarantee", "seeds"), [("gcd", 300), ("gfd", 100), ("topic-causal", 100), ("best-effort", 50)]
 )
 def test_both_judges_agree(guarantee: Guarantee, seeds: int) -> None:
     statuses: Counter[str] = Counter()

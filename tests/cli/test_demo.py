@@ -137,7 +137,7 @@ def test_a_client_whose_broker_dies_moves_to_another() -> None:
     assert journey.delivered > 0
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_it_does_not_hang_on_one_seed(seed: int) -> None:
     scenario = parse_scenario(demo.scenario_text())
     scenario = msgspec.structs.replace(scenario, run=msgspec.structs.replace(scenario.run, seed=seed))

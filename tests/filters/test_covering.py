@@ -185,13 +185,14 @@ SIMPLE_CONJUNCTIONS = st.lists(generated.simple_texts(), min_size=1, max_size=4)
 
 @given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
 @example(["c.d < 'x'"], ["c.d NOT LIKE '_%' ESCAPE '!'"])
-@settings(max_examples=400)
+@settings(max_examples=160)
 def test_conjunctions_are_decided_exactly(a: list[str], b: list[str]) -> None:
     check_exact(a, b)
 
 
+@pytest.mark.slow
 @given(SIMPLE_CONJUNCTIONS, SIMPLE_CONJUNCTIONS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_conjunctions_with_common_parts_are_decided_exactly(a: list[str], b: list[str]) -> None:
     check_exact(a, a + b)
     check_exact(a[1:] or a, a + b)
@@ -203,7 +204,7 @@ def test_conjunctions_with_common_parts_are_decided_exactly(a: list[str], b: lis
 @example(["a NOT LIKE 'x%'", "a NOT BETWEEN 'x' AND 'xy'"])
 @example(["a NOT LIKE '_%'", "NOT a < 'x'"])
 @example(["a LIKE '_%'", "NOT a < 'x'"])
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_conjunctions_on_one_attribute_are_decided_exactly(texts: list[str]) -> None:
     check_exact(texts[:1], texts[1:])
 
@@ -223,7 +224,7 @@ SMALL_DISJUNCTIONS = st.lists(st.lists(PLAIN, min_size=1, max_size=3), min_size=
 
 
 @given(SMALL_DISJUNCTIONS, SMALL_DISJUNCTIONS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_disjunctions_are_decided_exactly(wide: list[list[str]], narrow: list[list[str]]) -> None:
     """States that no conjunction distinguishes are merged; so few remain that every combination can be tried.
 
@@ -241,8 +242,9 @@ def test_disjunctions_are_decided_exactly(wide: list[list[str]], narrow: list[li
 MANY_EVENTS = st.lists(generated.events, min_size=5, max_size=30)
 
 
+@pytest.mark.slow
 @given(generated.filters, generated.filters, MANY_EVENTS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_answers_are_safe(f: Filter, g: Filter, events: list[dict[str, Any]]) -> None:
     both = parse(f"({f.text}) AND ({g.text})")
     either = parse(f"({f.text}) OR ({g.text})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_many_excluded_strings_hide_no_prefix() -> None:
 patterned = st.text("xy%_", max_size=4).map(Pattern.parse).filter(lambda pattern: pattern.literal is None)
 
 
+@pytest.mark.slow
 @given(patterned, patterned, some_words)
 @settings(max_examples=400)
 def test_one_pattern_in_another(a: Pattern, b: Pattern, excluded: frozenset[str]) -> None:

@@ -154,7 +154,7 @@ def check_matching(filter_: Filter, event: dict[str, Any]) -> None:
 
 
 @given(hostile_texts, hostile_texts, events)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_generated_filters_take_bounded_work(one: str, other: str, event: dict[str, Any]) -> None:
     a, b = check_alone(one), check_alone(other)
     for filter_ in (a, b):
@@ -226,6 +226,7 @@ def test_a_filter_made_to_hurt_takes_bounded_work(name: str) -> None:
             check_matching(filter_, event)
 
 
+@pytest.mark.slow
 def test_filters_made_to_hurt_are_compared_within_bounds() -> None:
     filters = [filter_ for text in HOSTILE.values() if (filter_ := parsed(text)) is not None]
     assert len(filters) > 15

@@ -68,6 +68,7 @@ def test_the_primary_tree_is_a_tree_of_its_links(overlay: Overlay) -> None:
     assert all(name in overlay.children(parent) for name, parent in parents.items())
 
 
+@pytest.mark.slow
 @given(graphs)
 def test_there_are_as_many_disjoint_paths_as_brokers_must_fail_to_part_two(overlay: Overlay) -> None:
     for start, end in combinations(overlay.brokers, 2):

@@ -77,6 +77,7 @@ def _blackout(tmp_path: Path, hurt: Callable[[], None]) -> None:
     assert read == confirmed
 
 
+@pytest.mark.slow
 def test_after_a_crash_of_all_brokers_nothing_confirmed_is_missing_or_duplicated(tmp_path: Path) -> None:
     _blackout(tmp_path, lambda: None)
 

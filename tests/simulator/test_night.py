@@ -19,6 +19,7 @@ def night(place: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple
     return code, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_the_next_night_continues_where_the_last_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seeds in (8, 16):
         code, output = night(tmp_path, capsys, "--faults", "none", "--protocol", "gryphon")
@@ -43,6 +44,7 @@ def test_findings_are_saved_reduced_and_the_search_continues(
         assert try_scenario(scenario).symptoms[0] == found["symptom"]
 
 
+@pytest.mark.slow
 def test_another_protocols_night_is_not_mixed_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     night(tmp_path, capsys, "--faults", "none", "--protocol", "gryphon")
     assert main(["--keep", str(tmp_path), "--protocol", "gapless", "--faults", "none"]) == 64

@@ -67,6 +67,7 @@ def json_frame(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
     return spark.createDataFrame(list(enumerate(texts)), "row int, attributes string")
 
 
+@pytest.mark.slow
 def test_over_json_text(spark: SparkSession) -> None:
     filters, events = drawn()
     frame = json_frame(spark, [attributes_to_text(event) for event in events])
@@ -76,6 +77,7 @@ def test_over_json_text(spark: SparkSession) -> None:
     assert min(flat.count(value) for value in (True, False, None)) > 100
 
 
+@pytest.mark.slow
 def test_over_json_text_by_hand(spark: SparkSession) -> None:
     texts = list(dict.fromkeys(json.dumps(attributes) for _, attributes, _ in BY_HAND))
     filters = [parse(text) for text in dict.fromkeys(text for text, _, _ in BY_HAND)]
@@ -93,7 +95,7 @@ def test_over_json_text_by_hand(spark: SparkSession) -> None:
 TYPES: dict[str, type] = {"string": str, "bigint": int, "double": float, "boolean": bool}
 
 
-@pytest.mark.parametrize("turn", range(4))
+@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in (1, 2, 3))])
 def test_over_typed_columns(spark: SparkSession, turn: int) -> None:
     draw = random.Random(turn)
     kinds = [list(TYPES)[(turn + place) % 4] for place in range(len(generated.NAMES))]

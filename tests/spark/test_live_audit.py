@@ -121,6 +121,7 @@ def named(anomalies: object) -> list[tuple[str, str, str]]:
     return sorted((each.kind, str(each.subscription), str(each.event)) for each in anomalies)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_command_prints_a_line_a_batch_and_ends_with_the_verdict(
     spark: SparkSession, cli: Cli, tmp_path: Path

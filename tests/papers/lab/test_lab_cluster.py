@@ -146,6 +146,7 @@ def remote(tmp_path: Path) -> Iterator[str]:
         yield f"sc://127.0.0.1:{port}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "place"),
     [

@@ -103,6 +103,7 @@ def test_a_report_names_the_experiments_without_runs(
     assert "Experiments without results: one" in (out / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_leaves_a_report_and_can_continue(
     cli: Cli, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from gapless_papers.lab.process_pool import ProcessPool
 
@@ -23,6 +24,7 @@ def test_each_task_has_its_row() -> None:
     assert found == {key: {"key": key} for key, _ in tasks}
 
 
+@pytest.mark.slow
 def test_a_task_whose_process_dies_has_no_row_and_the_others_have_theirs() -> None:
     tasks = [(str(number), "die" if number == 3 else "live") for number in range(9)]
     found = dict(ProcessPool(2).run(answer, tasks, SCHEMA))

@@ -68,6 +68,7 @@ def confirmed_after(tree: Overlay, broker: str, back: str, dice: random.Random) 
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_with_jitter_one_subscription_of_delta_takes_what_independent_hops_take_and_many_at_once_take_longer() -> None:
     def latency(newcomers: int) -> list[float]:
         return [

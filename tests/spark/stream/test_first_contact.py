@@ -30,6 +30,7 @@ events.select("seq").limit(2).show()
 """
 
 
+@pytest.mark.slow
 def test_a_session_of_ones_own_shows_events_and_prints_no_traceback(tmp_path: Path) -> None:
     """Workers run the interpreter of the program, a second registration says nothing, and rows that are not wanted
     leave no traceback of a broken pipe."""

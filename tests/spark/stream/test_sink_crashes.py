@@ -119,7 +119,7 @@ def worker(ends_after: int) -> Publisher:
 
 @pytest.mark.parametrize(
     ("ends", "forget"),
-    [((-1, -1), False), ((-1, 1), True), ((0, 0), False)],
+    [((-1, -1), False), pytest.param((-1, 1), True, marks=pytest.mark.slow), ((0, 0), False)],
     ids=["no worker ends", "one worker ends, and brokers forget", "both end"],
 )
 def test_workers_publish_and_the_driver_crashes_at_any_step(
@@ -142,6 +142,7 @@ def test_workers_publish_and_the_driver_crashes_at_any_step(
             again.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "forget"),
     [

@@ -55,6 +55,7 @@ def test_subscriber_based_pull_finds_no_peer_without_shared_patterns() -> None:
     assert delivered("combined-pull", **alone) >= 0.99
 
 
+@pytest.mark.slow
 def test_push_suffers_from_many_patterns_and_small_caches() -> None:
     """Section 5: with more patterns an event is announced later, and may have been evicted by then."""
     few = {"options": {"buffer": 50}}
@@ -70,6 +71,7 @@ def test_buffers_and_intervals_matter(name: str, good: float, bad: float) -> Non
         assert shares[0] > shares[1] + 0.02, (recovery, shares)
 
 
+@pytest.mark.slow
 def test_losses_of_a_changing_tree_are_recovered() -> None:
     changing = {"loss": 0.0, "relink_ms": 100.0}
     lost = 1 - delivered("none", **changing)

@@ -92,6 +92,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_two_processes_with_different_hash_seeds_agree() -> None:
     def digest(hash_seed: int) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}

@@ -93,7 +93,7 @@ def mean_hops(protocol: str, depth: int, covered: float) -> float:
     return sum(found[f"s-{topic}"] for topic in topics) / len(topics)
 
 
-@pytest.mark.parametrize("depth", [3, 4, 5])
+@pytest.mark.parametrize("depth", [3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_figure_5c_and_5d_it_is_flat_in_the_probability_of_being_covered(depth: int) -> None:
     assert [mean_hops("gryphon", depth, covered) for covered in (0.0, 0.5, 1.0)] == [2 * depth] * 3
     falling = [mean_hops("locaps", depth, covered) for covered in (0.0, 0.5, 1.0)]

@@ -39,7 +39,7 @@ def test_no_violation_with_many_subscriptions_at_any_f(f: int, times: int) -> No
     [
         {"switched_off": ["late-publishers"]},
         {"switched_off": ["late-publishers"], "coverage": False},
-        {"switched_off": ["pivots"]},
+        pytest.param({"switched_off": ["pivots"]}, marks=pytest.mark.slow),
     ],
 )
 def test_without_a_repair_a_violation_is_found(options: dict[str, Any]) -> None:

@@ -63,6 +63,7 @@ def latency_ms(result: Result) -> float:
     return mean(row.time_ms for row in result.trace.history if row.kind == "deliver")
 
 
+@pytest.mark.slow
 def test_messages_as_in_figure_4() -> None:
     """At 8 brokers with 2 subscribers, SRPT sends 2.7 times as many messages down its tree as VCube-PS, which sends
     one.
