@@ -65,7 +65,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @classmethod
     def of_columns(cls, columns: dict[str, Sequence[Any]], payloads: Sequence[bytes]) -> "EventTable":
-        """Return a table with these columns, each as long as there are payloads."""
+        """Return a table with these columns. Each column has as many values as there are payloads."""
         shared: Attributes = {}
         differing: dict[str, bytes] = {}
         for name, column in columns.items():
@@ -113,7 +113,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return _payloads.decode(self.payloads)
 
     def sizes(self, extra: int) -> list[int]:
-        """Return the size of each event in bytes: its payload, its texts and attribute names, plus `extra`."""
+        """Return the size of each event in bytes: the payload, the texts and attribute names, plus `extra`."""
         sizes = list(map(len, self.payload_list()))
         for name, value in self.shared.items():
             size = extra + len(name.encode()) + (len(value.encode()) if isinstance(value, str) else 0)
@@ -203,9 +203,7 @@ def columns_of(rows: Sequence[Attributes]) -> dict[str, Sequence[AttributeValue 
 
 
 def _is_constant(column: Sequence[Any]) -> bool:
-    """Return whether all values are equal, of one type, and have the same bits, so that one of them can stand
-    for all.
-    """
+    """Return whether all values are equal, of one type and with the same bits, so that one value can represent all."""
     first = column[0]
     if first is None or (column[-1] != first and column[-1] is not first):
         return False

@@ -24,7 +24,7 @@ Attributes: TypeAlias = dict[str, AttributeValue]
 T = TypeVar("T")
 
 _REQUIRED: object = object()
-"""A default value which means that there is none."""
+"""The default value that marks an argument without a default."""
 SHOWN_BYTES = 60
 """The number of payload bytes that `repr` and notebooks show."""
 _short = Repr()

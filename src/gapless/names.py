@@ -30,7 +30,7 @@ class Acknowledge(msgspec.Struct, frozen=True):
     subscription: str
     count: int
     is_urgent: bool = True
-    """Whether a caller waits for it. If not, the node can combine it with later ones."""
+    """Whether a caller is waiting for the acknowledgement. If not, the node can combine it with later ones."""
 
 
 class AcknowledgeEach(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ class Volume(NamedTuple):
         return Volume(self.events + events, self.size + size)
 
     def exceeds(self, limit: "Volume") -> bool:
-        """Return whether it is larger than a limit; a 0 in the limit does not limit anything."""
+        """Return whether the volume exceeds a limit. A 0 in the limit means no limit."""
         return 0 < limit.events < self.events or 0 < limit.size < self.size
 
 

@@ -19,7 +19,7 @@ IS_POSIX = os.name == "posix"
 
 
 def create_private(path: Path) -> None:
-    """Create the file empty if it does not exist, so that at no time anyone but its owner can read it."""
+    """Create an empty file that only its owner can read from the beginning, unless the file exists."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
@@ -38,7 +38,8 @@ def restrict(path: Path) -> str:
 
 
 def exposure_of_key(path: Path) -> str:
-    """Return why a private key must not be used; empty if it can, or if its mode cannot be read."""
+    """Return why a private key must not be used; an empty string if it can be used, or if the mode of its file cannot
+    be read."""
     about = _about(path)
     if about is None:
         return ""

@@ -15,7 +15,7 @@ __all__ = ["sentences"]
 
 @contextmanager
 def sentences() -> Iterator[None]:
-    """Show a `GaplessError` raised within as its message alone."""
+    """Show only the message of a `GaplessError` that is raised in the block."""
     try:
         yield
     except GaplessError as error:

@@ -39,10 +39,10 @@ SHORT_S = 10.0
 """If a batch took less time than this, the next ones are larger."""
 POLL_S = 0.5
 REMOTE_CORES = 8
-"""The number of cores assumed if Spark does not report it."""
+"""The number of cores assumed if Spark does not report the number."""
 
 TASKS = pa.schema([("place", pa.int32()), ("key", pa.string()), ("task", pa.string())])
-"""A task: its index in the batch, its key, and its text."""
+"""A task: the index in the batch, the key, and the text."""
 
 _Task: TypeAlias = tuple[str, str]
 _Found: TypeAlias = Generator[tuple[str, dict[str, Any] | None], None, None]

@@ -23,8 +23,8 @@ _VARIABLE = "PYSPARK_PYTHON"
 
 
 def prepare_worker_python(spark: SparkSession) -> None:
-    """Let local workers run this interpreter, unless the user chose one. Raise a `SparkError` if one on this machine
-    lacks a package; with Spark Connect, and for executors elsewhere, this cannot be checked."""
+    """Let local workers run this interpreter, unless the user chose another. Raise a `SparkError` if an interpreter on
+    this machine lacks a package. With Spark Connect, and for executors elsewhere, this cannot be checked."""
     if is_remote():
         return
     context = spark.sparkContext

@@ -116,7 +116,7 @@ class _File:
         self._writer = pq.ParquetWriter(self._path, SCHEMA, compression="zstd")
         self._events = 0
         self.size = 0
-        """The approximate number of bytes written so far, before compression."""
+        """The approximate size of the data written so far, in bytes before compression."""
 
     def write(self, events: Sequence[Event], size: int) -> None:
         """Write one row group."""

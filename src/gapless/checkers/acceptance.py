@@ -61,7 +61,7 @@ class History(msgspec.Struct):
     accepted: int = 0
 
     def start(self, publisher: str) -> int | None:
-        """Return the starting cut of a publisher: as it was fixed, or else the lowest accepted number, or None."""
+        """Return the publisher's starting cut: the fixed one, or else the lowest accepted number, or None."""
         cut = self.cuts.get(publisher)
         return cut.from_seq if cut is not None else self.lowest.get(publisher)
 
@@ -90,7 +90,7 @@ class History(msgspec.Struct):
 
 
 def flaw_of_event(delivery: Delivery, history: History) -> str | None:
-    """Return why the event is spurious by its content, or None."""
+    """Return why the event itself is spurious for this subscription, or None."""
     if delivery.known == "unpublished":
         return "it was never published"
     if delivery.known == "no match":
@@ -104,7 +104,7 @@ def flaw_of_event(delivery: Delivery, history: History) -> str | None:
 
 
 def flaw_of_time(time_ms: float, subscription: SubscriptionRow) -> str | None:
-    """Return why the delivery is spurious by its time, or None."""
+    """Return why the time of the delivery is spurious, or None."""
     if time_ms < subscription.requested_ms:
         return "the subscription was not requested yet"
     if subscription.ended_ms is not None and time_ms > subscription.ended_ms:

@@ -78,9 +78,8 @@ class CausalChains:
         return None
 
     def _leads(self, event: Publication, lowest: dict[str, int], followed: dict[str, int]) -> Iterator[Publication]:
-        """Yield, for each publisher, its latest event that was delivered before the given one was published, if it can
-        lead on.
-        """
+        """Yield, for each publisher, its latest event delivered before the given one was published, if a chain through
+        it can lead to the cause."""
         place = self._published_at[event.event_id]
         for publisher, (places, arrived) in self._arrivals.get(event.publisher, {}).items():
             count = bisect_left(places, place)

@@ -31,7 +31,7 @@ class RunFindings(msgspec.Struct):
 
     anomalies: list[Anomaly] = []
     first: int = 0
-    """The index of the first anomaly's subscription; anomalies without one come last."""
+    """The index of the first anomaly's subscription. Anomalies without a subscription come last."""
     silence: tuple[int, str] | None = None
     """The first subscription that received nothing without proving an anomaly, and why that proves nothing."""
     accepted: int = 0
@@ -80,7 +80,7 @@ def acts_of(evidence: Evidence) -> Acts:
 
 
 def status_of(first: str | None, anomalies: int, accepted: int, silence: str | None) -> tuple[Status, str]:
-    """Return the status of a run with its reason, from its anomalies or its first silent subscription."""
+    """Return the status of a run and its reason, from its anomalies or the first subscription that received nothing."""
     if first is not None:
         return "invalid", first if anomalies == 1 else f"{first} (and {anomalies - 1} more)"
     if not accepted:

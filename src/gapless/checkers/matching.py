@@ -30,7 +30,7 @@ class Matching(Generic[P]):
     """The events that match each filter, by publisher and number, in ascending order."""
 
     def __init__(self, filters: Iterable[str], events: Iterable[tuple[P, str]]) -> None:
-        """Index the events, each with its attributes, in the order of each publisher's numbers."""
+        """Index the events by publisher and number; each comes with its attributes."""
         self._by_text: dict[str, list[P]] = {}
         for event, text in events:
             self._by_text.setdefault(text, []).append(event)

@@ -24,7 +24,7 @@ class Publication(Protocol):
 
     @property
     def seq(self) -> int:
-        """Return the number of the event among those of its publisher, from 1."""
+        """Return the sequence number of the event, counted from 1 for each publisher."""
 
     @property
     def event_id(self) -> str:

@@ -67,7 +67,7 @@ class SubscriptionChecker:
         self._numbers: dict[str, list[int]] = {}
         """For each publisher, the numbers accepted since the last update of `_following`."""
         self._following: dict[str, dict[int, int]] = {}
-        """For each open event, the lowest accepted number above it."""
+        """For each open event, the lowest accepted number of its publisher that is larger."""
         self._covered: dict[str, Covered] = {}
         self._found: list[Anomaly] = []
         self._deliveries = 0

@@ -91,9 +91,8 @@ def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Make Ctrl-C and SIGTERM end the audit with its verdict, whatever Spark does. Yield a function that returns
-    whether such a signal arrived.
-    """
+    """Make Ctrl-C and SIGTERM end the audit with a verdict, even while Spark is busy. Yield a function that returns
+    whether such a signal arrived."""
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _SIGNALS}
     try:

@@ -55,7 +55,7 @@ def crash_of(scenario: Scenario) -> Crash:
 
 
 def journey_of(run: DemoRun, client: str) -> Journey:
-    """Return what happened to the client when its broker crashed."""
+    """Return the experience of the client when its broker crashed."""
     crash = crash_of(run.scenario)
     acts = [row for row in run.trace.history if row.client == client]
     published = [row.time_ms for row in acts if row.kind == "publish"]

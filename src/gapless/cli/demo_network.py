@@ -58,7 +58,7 @@ class LiveRun(msgspec.Struct, frozen=True):
     brokers: dict[str, str]
     """For each client, the broker that served it at the end."""
     moved_to: str
-    """The broker that served the moving client while its own was down."""
+    """The broker that served the moving client while its original broker was down."""
     cuts: dict[str, dict[str, int]]
     """The starting cut of each subscription shown, by client."""
     confirmed_ms: list[float]

@@ -70,7 +70,7 @@ class DemoPage:
         self.console.print()
 
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
-        """Print the section about starting cuts, with those of shipping, alert and board."""
+        """Print the section about starting cuts, for the clients shipping, alert and board."""
         self.heading("1  subscribe() returns with a whole starting cut")
         self.table(("client", "filter", "publisher", "waited", "starting cut"), rows)
         self.say(

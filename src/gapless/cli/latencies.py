@@ -17,7 +17,7 @@ class SubscriptionLatency(msgspec.Struct, frozen=True):
     ms: float | None
     """The latency in milliseconds; None if the subscription never became active."""
     hops: int | None
-    """Hops between brokers, there and back; None where hops differ or other delays occurred."""
+    """The latency in hops between brokers, there and back; None where hop times differ or other delays occurred."""
     cut: dict[str, int]
     """The number of the first event of the subscription, by publisher."""
     ready: Ready = "whole"

@@ -98,7 +98,7 @@ def _complain(message: str, code: int, hint: str = "") -> int:
 
 
 def _try_help(error: click.ClickException) -> str:
-    """Return a hint to the command's help, for usage errors that know their command; otherwise an empty string."""
+    """Return a hint to the command's help, for usage errors that name their command; otherwise an empty string."""
     context = getattr(error, "ctx", None)
     return f"\nTry '{context.command_path} --help'." if context is not None else ""
 

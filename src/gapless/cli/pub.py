@@ -24,7 +24,7 @@ def publish(
     url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, *,
     credentials: Path | None, quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Publish the given events repeatedly in turn, or those on standard input. Return when all are confirmed."""
+    """Publish the given events in turn and repeatedly, or those on standard input. Return when all are confirmed."""
     parse(advertise)  # report an invalid filter before connecting
     published, took = run(_publish(url, advertise, events, count, rate, credentials))
     if as_json:
@@ -38,7 +38,7 @@ def publish(
 async def _publish(
     url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, credentials: Path | None
 ) -> tuple[int, float]:
-    """Return the number of events, and the seconds they took."""
+    """Return the number of events published, and the seconds that it took."""
     if not events:
         lines = _lines(count)
     else:

@@ -56,7 +56,7 @@ def _hosts(*addresses: str) -> list[str]:
 
 
 def new_token(user: str, days: float | None, *, as_json: bool) -> int:
-    """Print a new token, and its entry for the users' file."""
+    """Print a new token, and the entry for the users file."""
     from gapless.security.identity import is_user_name
     from gapless.security.tokens import hash_token, make_token
 

@@ -21,7 +21,7 @@ __all__ = ["explore_file"]
 def explore_file(
     file: Path, delays: str | None, ticks: int | None, seconds: float, save: Path | None, *, as_json: bool
 ) -> int:
-    """Explore, print the violation if there is one, and return the exit code."""
+    """Explore the schedules, print the violation if there is one, and return the exit code."""
     scenario = load_scenario(file)
     if scenario.explore.schedule:
         return _repeat(scenario, as_json=as_json)

@@ -28,7 +28,7 @@ __all__ = ["Span", "subscribe"]
 _Subscription: TypeAlias = Subscription | DurableSubscription
 
 TAKE_MAX = 256
-"""Maximum number of events that are taken and printed at once."""
+"""The maximum number of events that are taken and printed together."""
 RATE_S = 1.0
 """The interval in seconds at which the rate is printed."""
 

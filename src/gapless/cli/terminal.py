@@ -62,7 +62,7 @@ class _Console(Console, RenderHook):
         self.push_render_hook(self)
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Escape everything before it is printed."""
+        """Escape the control characters in the output of the renderables."""
         return [each if isinstance(each, Control) else _Escaped(each) for each in renderables]
 
     def on_broken_pipe(self) -> None:

@@ -36,7 +36,7 @@ RESTART_S, RESTART_MAX_S = 2.0, 60.0
 `RESTART_MAX_S`."""
 START_S = 20.0
 HTTP_OFFSET = 1000
-"""The offset of a broker's HTTP port from its own port."""
+"""The difference between the ports of a broker for HTTP and for the protocol."""
 PORT_MAX = 65_535
 
 

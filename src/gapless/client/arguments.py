@@ -37,7 +37,7 @@ _short.maxstring = _short.maxother = _short.maxlong = 80
 
 
 def shown(value: object) -> str:
-    """Return the value as source code, truncated if it is long."""
+    """Return the value as source code, truncated if the text is long."""
     return _short.repr(value)
 
 

@@ -22,7 +22,7 @@ PATIENCE_S = 5.0
 ASKED_MAX = 64
 """The maximum number of brokers that are asked."""
 OF_OTHERS = ("attach", "durable", "history")
-"""Kinds of waits that delay only the client they name."""
+"""The kinds of waits that delay only the client that they name."""
 
 _DURATION = re.compile(r", for \d+ s\b")
 """The duration in a reason, which changes from one question to the next."""
@@ -84,7 +84,7 @@ class BlockedReason:
         return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
 
     async def _waits(self, name: str, address: str) -> list[str] | None:
-        """Return descriptions of what a broker waits for, or None if it refuses to say."""
+        """Return descriptions of the events a broker is waiting for, or None if the broker denies access."""
         try:
             report = await ask_for_report(address, timeout_s=PATIENCE_S, access=self._access)
         except DeniedError:

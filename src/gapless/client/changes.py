@@ -108,7 +108,7 @@ class Watching:
         return changes
 
     def look(self) -> None:
-        """Compare the connection with its last known state, and notify the iterators of a change."""
+        """Compare the connection with its last known state, and notify the iterators of any change."""
         broker = self._serving()
         if broker == self._broker or self._end is not None:
             return
@@ -159,7 +159,8 @@ class WatchedLinks(Links):
     look: Callable[[], None]
     not_understood: Callable[[str, str], None]
     has_session: bool
-    """Whether the node repeats its registrations on each new connection, so that none queued before are needed."""
+    """Whether the node repeats its registrations on each new connection, so that messages queued before it can be
+    dropped."""
 
     def _establish(self, link: Link, connection: Connection, boot: int) -> None:
         if self.has_session:

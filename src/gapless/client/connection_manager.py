@@ -41,7 +41,7 @@ from gapless.runtime.wire import Welcome
 __all__ = ["ConnectionManager"]
 
 LEAVE_S = 5.0
-"""How long a closing client waits for the end of its subscriptions and for its broker."""
+"""The maximum time that a closing client waits for the end of its subscriptions and for its broker."""
 
 
 class ConnectionManager:
@@ -138,7 +138,7 @@ class ConnectionManager:
             raise kind(rejection.reason)
 
     def give_input(self, news: Any) -> None:
-        """Pass the node an input that it cannot reject."""
+        """Pass an input that the node cannot reject."""
         if self._error is None:
             self._links.give(news)
 

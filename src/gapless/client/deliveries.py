@@ -208,7 +208,7 @@ class Deliveries:
         self._reach(position, is_live=False)
 
     def _release(self) -> None:
-        """Stop flow control for this subscription: its application takes no further events."""
+        """Exempt this subscription from flow control, because its application takes no further events."""
         self._holds_back = False
 
     def _oldest(self) -> int | None:

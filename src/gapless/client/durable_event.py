@@ -22,8 +22,8 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     """How many times the event was delivered, including this time. In a group this counts all deliveries to any member;
     otherwise it counts negative acknowledgements (`nack`), by this client or an earlier one."""
     _acks: ClassVar[Any] = None
-    """The `Acks` of its subscription. Set on each event, like `_number`, but not a field: it is not shown, copied or
-    encoded."""
+    """The `Acks` object of the event's subscription. It is set on each event, like `_number`, but is not a field, so it
+    is not shown, copied or encoded."""
     _number: ClassVar[int] = 0
     """The number of the event's delivery."""
 

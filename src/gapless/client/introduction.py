@@ -25,7 +25,7 @@ LOOK_AGAIN_S = 5.0
 """How often a client that reaches only brokers of another network looks for its own."""
 
 LOOK_MAX = 64
-"""The maximum number of brokers that it asks."""
+"""The maximum number of brokers that the client asks."""
 
 
 class Introduction:

@@ -20,7 +20,7 @@ PATIENCE_S = 5.0
 TELL_S = 0.002
 """The interval between reports. A report for each event would cost as much as the event itself."""
 TELL_SHARE = 8
-"""A report is sent at once when one part in so many of the window was taken."""
+"""The reciprocal of the fraction of the window after which a report is sent immediately."""
 
 _logger = logging.getLogger("gapless.client")
 

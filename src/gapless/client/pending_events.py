@@ -19,7 +19,7 @@ class PendingEvents:
         self._opened: deque[tuple[int, Event]] = deque()
         """The events at the head of the queue, already created."""
         self._closed: deque[tuple[int, list[Event] | EventRun]] = deque()
-        """The runs behind them, each with the delivery number of its first event."""
+        """The runs behind them in the queue, each with the delivery number of its first event."""
         self._length = 0
 
     def __len__(self) -> int:

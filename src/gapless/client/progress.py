@@ -34,7 +34,7 @@ class Progress:
         self._is_replay = self._is_replay and not is_live
 
     def take(self, last: Event) -> None:
-        """Record that the application has taken events up to this one."""
+        """Record that the application has taken all events up to this one."""
         if self._is_replay:
             self._last = last
 

@@ -118,10 +118,8 @@ def check_all(items: Sequence[Publication], event_max: int) -> tuple[Batch, Even
 
 
 def _check_together(items: Sequence[Publication], event_max: int) -> Batch | None:
-    """Return one batch of all items, or None if they have different names or one of them needs its own check.
-
-    Each step processes all events in one call: a statement per event would take as long as the rest of the check.
-    """
+    """Return one batch of all items, or None if the items have different names or some item needs an
+    individual check."""
     kinds = set(map(type, items))
     if kinds == {tuple} and set(map(len, items)) == {2}:  # type: ignore[arg-type]
         rows, payloads = map(list, zip(*items, strict=True))

@@ -137,7 +137,7 @@ class Publishing:
 
     @contextmanager
     def prepared(self, item: Publication) -> Iterator[Checked]:
-        """Check the item within the contexts of the middleware, which stay open until this context ends."""
+        """Check the item inside the contexts of the middleware, which stay open until this context ends."""
         attributes, payload = parts_of(item, self.codec)
         with self.middleware.publishing(Outgoing({**attributes}, payload)) as outgoing:
             yield check_publication((outgoing.attributes, outgoing.payload), self.event_max)
@@ -179,7 +179,8 @@ class Publishing:
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 
     async def wait_until_safe(self, event: PublishedEvent | None = None) -> None:
-        """Wait until this event is confirmed; without an argument, until everything published so far is."""
+        """Wait until this event is confirmed. Without an argument, wait until everything published so far is
+        confirmed."""
         if self._spec.confirms:
             await self.unsafe.wait_for(self.unsafe.published if event is None else event.seq)
 

@@ -92,7 +92,7 @@ class Reader(Generic[T]):
             )
 
     def _takes_all(self, name: str, kind: object) -> bool:
-        """Return whether a field of this type gets the payload or the whole event instead of an attribute."""
+        """Return whether a field of this type receives the payload or the whole event instead of an attribute."""
         if kind is bytes:
             self._payload.append(name)
         elif kind is Event:

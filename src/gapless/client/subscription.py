@@ -229,7 +229,7 @@ class Subscription(Deliveries, Generic[T]):
             self._replay.look()
 
     def _pop_durable(self, most: int, acks: Acks) -> list[T]:
-        """Take events, and record them as taken even if one does not fit the type."""
+        """Take events, and record them as taken even if one of them does not fit the type."""
         there, before = list(islice(self._pending_events, most)), len(self._pending_events)
         try:
             return self._pop(most)

@@ -40,7 +40,7 @@ class Unsafe:
         self._values_max = values_max
         self._values = 0
         self._sizes: deque[tuple[int, int, int]] = deque()
-        """For each batch, the number of its last event, its bytes and its values."""
+        """For each batch: the number of its last event, the total size in bytes, and the number of values."""
         self._confirmations: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._room: dict[asyncio.Future[None], None] = {}
 

@@ -116,7 +116,7 @@ class Alphabet:
         return OTHER_STRING + bisect_right(self.string_cuts, value)
 
     def name(self, values: Iterable[str]) -> list[str]:
-        """List the strings of a filter as far as there is room. Return the strings that were not listed before."""
+        """Add the strings of a filter to the list as far as there is room. Return those that were not listed before."""
         fresh: list[str] = []
         for value in sorted(values):
             self._named[value] = self._named.get(value, 0) + 1

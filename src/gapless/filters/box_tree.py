@@ -108,7 +108,7 @@ class BoxTree:
         return bool(self._root.keys)
 
     def add(self, lows: Sides, highs: Sides, number: int) -> None:
-        """Add a box under its own number."""
+        """Add a box with a unique number."""
         if not self:
             self._root = _Node([(lows, highs, number)], None)
             return

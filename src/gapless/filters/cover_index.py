@@ -41,7 +41,7 @@ LEAST, GREATEST = (0, ""), (2, "")
 """The sides of sets of strings without a least or a greatest string. A string s is stored as (1, s)."""
 
 SAMPLING = 1_000
-"""The number of steps for testing whether a pattern without its wildcards is an allowed string."""
+"""The number of steps allowed for testing whether a pattern without its wildcards is an allowed string."""
 
 Kind = Any
 Side = tuple[Any, Any]

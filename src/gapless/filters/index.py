@@ -37,7 +37,7 @@ from gapless.filters.string_precomputation import LONG, StringPrecomputation
 K = TypeVar("K", bound=Hashable)
 
 FEW = 16
-"""The number of filters up to which evaluating them is faster than a lookup."""
+"""The maximum number of filters for which evaluating each one is faster than a lookup."""
 NOTHING = parse("x = 1 AND x = 2")
 """A filter that matches nothing, in place of one that was removed from the index."""
 

@@ -32,7 +32,7 @@ such as `____-__`.
 """
 
 GAPPED_COST = 8
-"""The cost of a character in a piece with `_` between its characters, relative to a plain piece. It was measured in the
+"""The cost of a character in a piece with `_` between its characters, relative to a plain piece, as measured in the
 worst case."""
 
 
@@ -129,7 +129,8 @@ def _gapped_search(characters: tuple[str, ...], length: int, after: int) -> Sear
 
 
 def _without_last_ones(piece: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a floating piece up to its last literal character. The single wildcards after it only require length."""
+    """Return a floating piece up to its last literal character. The single wildcards after that only require a minimum
+    length."""
     end = len(piece)
     while piece[end - 1] == ANY_ONE:
         end -= 1

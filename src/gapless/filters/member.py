@@ -7,7 +7,7 @@ from gapless.filters.normal_form import Conjunction
 
 Key = str | int | float
 Demand = tuple[str, tuple[Key, ...]]
-"""An attribute, and the values of which it must have one."""
+"""An attribute, and the values of which the attribute must have one."""
 
 
 class Member:

@@ -302,7 +302,7 @@ class Pages:
         return events.take(place), slots
 
     def _hold(self, slots: Places, compared: Floats) -> npt.NDArray[np.bool_]:
-        """Return for each slot whether its numbers are in the intervals of its conjunction."""
+        """Return, for each slot, whether the numbers are in the intervals of its conjunction."""
         holds = (self._lows.take(slots, axis=0) <= compared) & (compared <= self._highs.take(slots, axis=0))
         return np.logical_and.reduce(holds, axis=1)  # type: ignore[no-any-return]
 

@@ -130,7 +130,7 @@ class Segment:
         self._plans.clear()
 
     def give_meaning(self, name: str, values: Sequence[str]) -> None:
-        """Let codes stand for strings of an attribute that were unlisted until now."""
+        """Use codes for strings of an attribute that were not listed until now."""
         column, alphabet = self._columns.get(name), self._alphabets[name]
         if column is not None:
             for value in values:

@@ -40,7 +40,7 @@ class StringPrecomputation:
         """The remaining steps; None during a match without precomputation."""
 
     def match(self, question: Callable[[], T]) -> T:
-        """Call `question`, which uses known results and computes the others at once."""
+        """Call `question`, which uses known results and computes the missing ones directly."""
         global _at_work
         before, _at_work = _at_work, self
         try:
@@ -49,9 +49,8 @@ class StringPrecomputation:
             _at_work = before
 
     def look_ahead(self, question: Callable[[], object]) -> int:
-        """Compute further results with an allowance of steps, or those of one pattern. Return the number of steps
-        taken, or 0 if all results are known.
-        """
+        """Compute further results within an allowance of steps, or the results of one pattern. Return the number of
+        steps taken, or 0 if all results are known."""
         self._left = STEPS
         try:
             self.match(question)

@@ -284,8 +284,8 @@ def _none(required: tuple[Pattern, ...], forbidden: tuple[Pattern, ...], within:
         work.spend(1 + len(pattern.tokens) // 8)
     has_range = within.low or within.high is not None
     if len(forbidden) == len(required) == 1 and (prefix := _prefix(forbidden[0])) is not None:
-        # By far the most frequent question, answered at once: a wildcard before the end of the prefix allows too many
-        # strings for any to be excluded one by one.
+        # By far the most frequent case: a wildcard before the end of the prefix allows too many strings for any to be
+        # excluded individually.
         is_covered = required[0].tokens[: len(prefix)] == prefix
         if is_covered or not has_range:
             return is_covered

@@ -208,7 +208,7 @@ class Clients:
                 self._forget(key, shared)
 
     async def close(self) -> None:
-        """Close all clients except those of streams."""
+        """Close all clients except the clients of streams."""
         for key, shared in list(self._shared.items()):
             self._forget(key, shared)
         if self._closing:

@@ -15,7 +15,7 @@ __all__ = ["body_of", "events_of", "layers_of", "may_carry_events"]
 
 
 def events_of(message: Any) -> Sequence[Any]:
-    """Return the events in a message, without those of a wrapped message."""
+    """Return the events of a message, without the events of a wrapped message."""
     events: Sequence[Any] = getattr(message, "events", ())
     return events
 
@@ -26,7 +26,7 @@ def body_of(message: Any) -> Any:
 
 
 def layers_of(message: Any) -> Iterator[Any]:
-    """Yield the message, the message that it wraps, and so on."""
+    """Yield the message, the message it wraps, and so on."""
     while message is not None:
         yield message
         message = body_of(message)

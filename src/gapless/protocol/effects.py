@@ -107,7 +107,7 @@ class DeliverMany(msgspec.Struct, frozen=True, gc=False):
 
 
 class CutFixed(msgspec.Struct, frozen=True):
-    """The subscription gets every matching event of the publisher from `from_seq` on."""
+    """The subscription receives every matching event of the publisher from `from_seq` on."""
 
     subscription: str
     publisher: str
@@ -158,11 +158,11 @@ class Ended(msgspec.Struct, frozen=True):
     is_complete: bool = False
     """Whether the subscription was to end at a position, and has received everything up to it."""
     reason: str = ""
-    """Why a durable subscription ended, if its client did not end it."""
+    """Why a durable subscription ended, if the end was not requested by the client."""
 
 
 class Advertised(msgspec.Struct, frozen=True):
-    """All brokers know the advertisement, so events under it are no longer held back."""
+    """All brokers know the advertisement, so events under it are no longer delayed."""
 
     advertisement: str
 

@@ -18,7 +18,7 @@ class InvariantError(AssertionError):
     def __init__(self, name: str, what: str) -> None:
         super().__init__(f"{name}: {what}")
         self.symptom = f"invariant {name}"
-        """The symptom that a search reports, and keeps while it reduces a run."""
+        """The name of the symptom. A search reports it, and preserves it while reducing a run."""
 
 
 class Invariants(Protocol):

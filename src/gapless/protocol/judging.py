@@ -32,8 +32,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     act: str = ""
     """If the message changes something that other clients may rely on: the event's key in audit logs."""
     is_resuming: bool = False
-    """Whether the client resumes its session. If some of the session's contents is refused, the rewritten message does
-    not resume it: the client registers everything again."""
+    """Whether the client resumes its session. If part of the session's contents is refused, the rewritten message does
+    not resume it, and the client registers everything again."""
     is_passing: bool = False
     """Whether the message creates no subscription, because a filter is only the subject of the call."""
     is_exact: bool = False

@@ -49,7 +49,7 @@ def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
-    """The description of a protocol: its nodes, and everything that runtimes need to know about it."""
+    """The description of a protocol: its nodes, and all properties that runtimes need."""
 
     name: str
     guarantee: Guarantee
@@ -74,28 +74,28 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     """Whether clients support durable subscriptions: `Subscribe` with a name, the calls in `gapless.names`, and the
     number of deliveries (`Deliver.deliveries`)."""
     keeps_disks: bool = False
-    """Whether brokers use a disk if they have one."""
+    """Whether brokers of the protocol can use a disk."""
     copes_with: frozenset[str] = frozenset()
     """The faults under which the guarantee holds: some of crash, restart, cut, suspicion, disk, blackout, partition,
     loss, duplication and relink."""
     messages: tuple[type[msgspec.Struct], ...] = ()
-    """The classes of its nodes' messages, as tagged array-like structs. Empty means all in the package's module
-    `messages`."""
+    """The classes of the messages of the protocol's nodes, as tagged array-like structs. If empty, all classes in the
+    package's module `messages`."""
     client_messages: tuple[type[msgspec.Struct], ...] = ()
-    """The classes of its clients' messages. A broker accepts no others from a client. Empty means any message."""
-    confirms: bool = False
-    """Whether its clients emit `Confirmed`. Otherwise a publication is complete when it is written
-    to the connection.
-    """
-    judging: Judging | None = None
-    """Functions to check its clients' requests. Without them, a network cannot have permissions."""
-    whole_cuts: bool = False
-    """Whether its subscriptions count as active when their whole cut is known, by default (see `Ready`)."""
-    topics_only: bool = False
-    """Whether it supports only filters of the form `topic = '…'`; its clients reject all others."""
-    refuses: Callable[[Overlay, int, Any], str | None] = trees_only
-    """Returns why it cannot run on an overlay with this f and these options, or None if it can. By default only trees
+    """The classes of the messages that clients send. A broker accepts no others from a client. If empty, all messages
     are accepted."""
+    confirms: bool = False
+    """Whether clients of the protocol emit `Confirmed`. Otherwise a publication is complete when it is written to the
+    connection."""
+    judging: Judging | None = None
+    """Functions that check the requests of clients. Without them, a network cannot have permissions."""
+    whole_cuts: bool = False
+    """Whether, by default, subscriptions count as active when their whole cut is known (see `Ready`)."""
+    topics_only: bool = False
+    """Whether the protocol supports only filters of the form `topic = '…'`. Its clients reject all others."""
+    refuses: Callable[[Overlay, int, Any], str | None] = trees_only
+    """Returns why the protocol cannot run on an overlay with this f and these options, or None if it can. By default
+    only trees are accepted."""
 
     electorates: Callable[[Overlay, int], Mapping[str, Collection[str]]] | None = None
     """For protocols that exclude brokers by majorities, returns for each broker the brokers that vote on it. The
@@ -103,7 +103,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     within f + 1 links of each broker are faulty."""
 
     invariants: Callable[[Overlay, int, Any], Invariants] | None = None
-    """Creates a checker of its invariants for a simulated run with this overlay, f and options."""
+    """Creates a checker of the protocol's invariants for a simulated run with this overlay, f and options."""
 
     def ready(self, call: Subscribe) -> Ready:
         """Return when the requested subscription counts as active."""

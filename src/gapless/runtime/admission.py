@@ -68,7 +68,7 @@ class Admission:
         return False
 
     def turned_away(self, address: str, code: str, reason: str) -> None:
-        """Log a peer that was refused before its greeting."""
+        """Log the refusal of a peer that has not sent a greeting."""
         self._house.links.refusals.unauthenticated(address, code, reason)
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:

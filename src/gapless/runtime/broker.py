@@ -86,7 +86,7 @@ class Broker:
         self._access: Access = CLEAR if config.security is None else config.security.access(name)
         self._around = list(config.overlay.within(name, config.network.f + 1))
         self.clocks = ClockCheck(config, name, self._access, self.logger, wall_ns)
-        """Compares the clock of this host with those of others."""
+        """Compares the clock of this host with the clocks of other brokers' hosts."""
         self._disk = BrokerDisk(self._on_persisted, self._failed, self.logger) if self.entry.data else None
         self.admission = Admission(self, self.broker_security, self._around, trace)
         """Decides which peers to accept."""
@@ -318,7 +318,7 @@ class Broker:
         return self.admission.welcomed(connection, welcome)
 
     def refused(self, peer: str, refusal: Refusal) -> None:
-        """Handle a refusal by another broker: restart if it has met another start of this one, otherwise log
+        """Handle a refusal by another broker: restart if that broker has met another start of this one; otherwise log
         the reason."""
         if refusal.code == "stale":
             if self._starting_over is None and self._is_ready:

@@ -43,7 +43,7 @@ LOOK_S = 2.0
 KEYS_S = 0.5
 """The interval at which the broker checks whether keys have to be fetched (`remote_keys`)."""
 SOON_S = 30 * 86_400.0
-"""How long before its expiry a certificate begins to cause a daily warning, in seconds."""
+"""The time before the expiry of a certificate, in seconds, from which a warning is logged every day."""
 TELL_S = 86_400.0
 
 WHO = "authenticate with a certificate or token of this network: credentials=… in a program, --credentials in a shell"
@@ -63,7 +63,7 @@ class _Read(NamedTuple):
 
 
 class BrokerSecurity:
-    """Authenticates the peers of one broker, and knows its users."""
+    """Authenticates the peers of one broker, and knows the permissions of its users."""
 
     def __init__(self, config: NetworkConfig, broker: str, logger: Logger) -> None:
         assert config.security is not None
@@ -319,7 +319,7 @@ class BrokerSecurity:
         return user
 
     def _fitting(self, hello: Hello, identity: Identity) -> Identity | Refusal:
-        """Return the identity if it may use the name in the greeting; otherwise return a refusal."""
+        """Return the identity if its owner may use the name in the greeting; otherwise return a refusal."""
         if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
             who = "has no broker certificate" if identity.kind != "broker" else f"is broker {identity.name!r}"
             return Refusal("denied", f"the peer that calls itself broker {hello.name!r} {who} of this network")

@@ -33,7 +33,7 @@ __all__ = ["ClockCheck", "Difference"]
 CHECK_S = 10.0
 """The interval at which the clocks are compared."""
 ASK_AGAIN_S = 1.0
-"""The interval at which they are compared while the broker waits for its clock to be set."""
+"""The interval of the comparisons while the broker waits for its clock to be set."""
 UNANSWERED_S = 30.0
 """How long a starting broker keeps asking brokers that do not answer in time, before it joins anyway."""
 FAR = 10

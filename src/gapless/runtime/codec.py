@@ -24,7 +24,7 @@ from gapless.runtime.wire import HEADER, MESSAGES, UNREADABLE
 __all__ = ["ATTRIBUTE_BYTES", "ENTRIES_MAX", "SMALL", "Codec", "message_types"]
 
 ATTRIBUTE_BYTES = 16
-"""The number of bytes that an attribute counts besides its name and its text."""
+"""The assumed size of an attribute in bytes, without its name and its text."""
 
 ENTRIES_MAX = 200_000
 """The maximum number of values in one batch from a client, including names and numbers in maps, so that decoding does

@@ -70,7 +70,7 @@ LOOK_AGAIN_S = 3_600.0
 
 HELLO_MAX = 64 * 1024
 """The largest frame in bytes that a listener reads before it has accepted the greeting: room for the longest name and
-token. The header is checked against it, so a larger frame is refused before it is read."""
+token. The limit applies to the length in the header, so a larger frame is refused before it is read."""
 WELCOME_MAX = 1024 * 1024
 """The largest frame in bytes that the dialling side reads before it is accepted: room for the addresses of ten thousand
 brokers."""
@@ -110,8 +110,8 @@ class Link:
         self.outbox: list[Any] = []
         self.connection: Connection | None = None
         self.was_up = False
-        """Whether there was ever a connection. Messages wait for the first connection; those for a later one
-        are lost."""
+        """Whether there has ever been a connection. Messages wait for the first connection; while a later one is
+        missing, they are dropped."""
         self.established_us = 0
         """When the last connection was established; 0 if there was none."""
         self.absence: Absence = ""

@@ -25,7 +25,7 @@ class DeferredWork:
         self._waiting: deque[Callable[[], None]] = deque()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Run the task now if there is time, or in a later turn."""
+        """Run the task now if there is time in this turn; otherwise in a later turn."""
         if self._waiting or not self._has_time():
             self._waiting.append(work)
         else:

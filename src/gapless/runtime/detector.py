@@ -45,7 +45,7 @@ CLIENT_PINGS_PER_S = 2_000
 """The maximum rate of a broker's pings to all its clients: each of 10,000 clients every five seconds."""
 IN_PROCESS_PACE = 10
 AT_ONCE = 50
-"""The number of clients handled before other work gets its turn: a ping is a system call."""
+"""The number of clients that are handled before other work gets its turn, because each ping is a system call."""
 
 HAPPENED: Mapping[Absence, str] = {
     "suspected": "is suspected to have failed", "left": "left", "lost": "lost its connection"
@@ -199,7 +199,7 @@ class Detector:
                 self._attend(link, self._give_up)
 
     def _times_too_long(self, link: Link, now: int, suspect_us: int) -> float:
-        """Return the silence of a peer as a multiple of its limit. The value is at most 1 within the limit."""
+        """Return the silence of a peer divided by its limit. A value of at most 1 is within the limit."""
         silence_us = link.silence.so_far(now, self._late_us)
         if silence_us <= suspect_us:
             return 0.0
@@ -245,7 +245,7 @@ class Detector:
             self.trust(link)
 
     def _set_pace(self, link: Link) -> None:
-        """Send a client its new pace at once, so that it does not time out."""
+        """Send a client its new pace immediately, so that the client does not time out."""
         pace = max(self._pace, IN_PROCESS_PACE) if link.name in self._in_process else self._pace
         if link.is_client and link.pace != pace:
             link.pace = pace
@@ -276,7 +276,7 @@ class Detector:
                 del self._gone[next(iter(self._gone))]
 
     def trust(self, link: Link) -> None:
-        """Record that a peer is heard again, and notify the node."""
+        """Record that a peer was heard again, and notify the node."""
         if link.absence:
             self._logger.info(f"{link.name} is reachable again", extra={"event": "peer.reachable", "peer": link.name})
             link.absence = ""

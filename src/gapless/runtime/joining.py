@@ -77,7 +77,7 @@ async def ask_whether_remembered(config: NetworkConfig, name: str, peer: str, ac
     """Return the last incarnation of `name` that a broker has met, or -1 if it met none. Return the reason as text if
     it cannot be asked.
     """
-    # A handshake costs both ends some work, and brokers that are started together all connect at once.
+    # A handshake costs both ends processor time, and brokers that are started together all connect at the same time.
     timeout_s = (config.runtime.hello_ms if access.is_tls else config.runtime.suspect_ms) / 1000
     address = config.addresses[peer]
     try:

@@ -218,9 +218,8 @@ class Links:
         self._establish(link, connection, hello.boot)
 
     def _insists(self, hello: Hello) -> bool:
-        """Return whether this node is the senior and keeps its own connection to the same start of the peer, open or in
-        progress.
-        """
+        """Return whether this node is the senior and keeps its own connection, open or in progress, to the same start
+        of the peer."""
         link = self.links.get(hello.name)
         if link is None or self.name > hello.name:
             return False

@@ -8,7 +8,7 @@ from collections import deque
 __all__ = ["LoopLag"]
 
 LOOKS = 20
-"""The number of measurements that are kept: those of ten seconds, two per second."""
+"""The number of measurements that are kept: ten seconds with two per second."""
 
 
 class LoopLag:
@@ -19,7 +19,7 @@ class LoopLag:
         self._late_s: deque[float] = deque(maxlen=LOOKS)
 
     def came(self, now_s: float, again_in_s: float) -> None:
-        """Record that the timer fired, and that it is to fire again after `again_in_s`."""
+        """Record that the timer fired, and is set to fire again after `again_in_s`."""
         if self._due_s is not None:
             self._late_s.append(max(0.0, now_s - self._due_s))
         self._due_s = now_s + again_in_s

@@ -14,7 +14,7 @@ __all__ = ["LINGER_S", "RefusedConnections"]
 LINGER_S = 2.0
 """How long a peer may take to read the reason."""
 CLOSING_MAX = 1_000
-"""The maximum number of connections that close this way at a time; further ones are closed at once."""
+"""The maximum number of connections that are closed this way at the same time. Further ones are aborted."""
 _nowhere = memoryview(bytearray(64 * 1024))
 """A shared buffer for discarded input."""
 
@@ -44,7 +44,7 @@ class RefusedConnections:
                 transport.write_eof()
 
     def end(self) -> None:
-        """Close all connections at once."""
+        """Abort all connections."""
         for refused_connection in list(self._under_way):
             refused_connection.cut_off()
 

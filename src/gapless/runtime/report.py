@@ -56,7 +56,7 @@ class ReportSource(Protocol):
 
 
 def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
-    """Return the state of the broker and of its links, and the waits in `waits`."""
+    """Return the report: the state of the broker and of its links, and the given waits."""
     links, node = house.links, house.node
     overview = {} if node is None else node.overview()
     counters = links.counters

@@ -62,7 +62,7 @@ async def _ask(address: str, access: Access, about: str) -> Answer:
 
 
 async def _knock(address: str) -> Answer:
-    """Classify a broker that did not answer, by whether its address accepts connections."""
+    """Classify a broker that did not answer by trying to connect to its address."""
     host, port = split_address(address)
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -75,16 +75,16 @@ class _Client:
         """The user of the client, or its address if the network has no users."""
         self.attaching = Bucket(ATTACHES_PER_S, now)
         self.attaches = 0
-        """How many times it has attached since the last count."""
+        """The number of times that the client has attached since the last count."""
         self.brings_filters = False
         """Whether the request that is being checked contains filters."""
         self.understood: Sequence[object] = _NONE
-        """The parsed filters of its last message. While they are kept, parsing the same text returns the same
+        """The parsed filters of the client's last message. While they are kept, parsing the same text returns the same
         object."""
         self.work: Generator[None, None, Any] | None = None
-        """The unfinished check of its last message."""
+        """The unfinished check of the client's last message."""
         self.ended: set[str] = set()
-        """The subscriptions that it has ended, as long as its session still holds them."""
+        """The subscriptions that the client has ended and its session still holds."""
 
 
 class Gate:

@@ -14,7 +14,7 @@ __all__ = ["EVERY_S", "SAMPLES_MAX", "Sample", "Samples"]
 
 EVERY_S = 5.0
 SAMPLES_MAX = 360
-"""The maximum number of samples: those of half an hour."""
+"""The maximum number of samples, which covers half an hour."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):

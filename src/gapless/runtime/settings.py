@@ -20,9 +20,8 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table `[runtime]` of the network's file."""
 
     heartbeat_ms: float = 200.0
-    """A connection on which nothing was sent for this long gets a ping. Five of them fit into a
-    suspicion, so that a late one does no harm.
-    """
+    """The time without outgoing data after which a ping is sent. Five intervals fit into a suspicion, so that one late
+    ping does no harm."""
 
     suspect_ms: float = 1_000.0
     """A peer that was silent for this long is suspected. A connected peer gets longer if it was

@@ -84,7 +84,7 @@ class Waiting:
         self._logger = logger
         self._clock = clock
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
-        """For each wait, when it began, and the value that ends it."""
+        """For each wait, its beginning, and the value that ends it."""
         self._log_backoff = LogBackoff(clock)
         self._reported: dict[tuple[str, tuple[str, ...]], None] = {}
         self._warned: set[tuple[str, tuple[str, ...]]] = set()
@@ -137,9 +137,8 @@ class Waiting:
 def _found(
     overview: Mapping[str, Any], awaited: Mapping[str, str]
 ) -> Iterator[tuple[str, str, int, int, str, tuple[str, ...]]]:
-    """Yield each wait: its kind, its name, the value that ends it, the current value, the description, and
-    the names.
-    """
+    """Yield each current wait: its kind, its name, the value that ends it, the current value, the description, and the
+    names."""
     for peer, reason in awaited.items():
         yield "start", peer, 1, 0, f"for {peer}: {reason}", (peer,)
     if overview.get("isolated"):

@@ -73,7 +73,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
-    """The answer of a listener that accepts a peer, with all that a client needs to know about the network."""
+    """The answer of a listener that accepts a peer, with everything that a client needs to know about the network."""
 
     version: int
     name: str

@@ -14,7 +14,7 @@ __all__ = ["check_text", "understand"]
 
 
 def check_text(client: str, texts: list[tuple[str, str]], most: int) -> None:
-    """Raise an error if a client sends more text than it may, before any of it is parsed."""
+    """Raise an error, before parsing, if a client sends more text than allowed."""
     size = sum(len(name) + len(text) for name, text in texts)
     if size > most:
         raise CallError(

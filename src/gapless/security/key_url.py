@@ -24,7 +24,8 @@ PIECE = 16 * 1024
 TIMEOUT_S = 5.0
 """Timeout of the connection, and of each piece of the answer."""
 WHOLE_S = 10.0
-"""Timeout of the whole answer with its head: an issuer that sends a byte at a time does not occupy a thread forever."""
+"""The timeout of the whole answer including its head, so that an issuer that sends one byte at a time cannot occupy a
+thread forever."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

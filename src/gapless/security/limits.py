@@ -75,7 +75,7 @@ class Bucket:
         return max(0.0, -self._held / self._rate)
 
     def try_take(self, now: float) -> bool:
-        """Take one unit if it is available. Return whether it was."""
+        """Take one unit if there is one. Return whether one was taken."""
         self._fill(now)
         if self._held < 1.0:
             return False

@@ -45,7 +45,7 @@ class _Ticket(msgspec.Struct, array_like=True, frozen=True):
     grant: bytes
     signature: bytes
     chain: list[bytes]
-    """The certificate of the signing broker, and those between it and the authority."""
+    """The certificate of the signing broker, and the certificates between it and the authority."""
 
 
 class TicketKeys:

@@ -22,7 +22,7 @@ LONGEST_MS = 200_000.0
 _SHARE = 0.1
 """The fraction of runs with all kinds of faults in which clocks are wrong."""
 _SET = 0.3
-"""The probability that a clock is set while its broker runs, or differs after a restart."""
+"""The probability that a clock is set while its broker runs, or is different after a restart."""
 
 
 def draws_clocks(seed: int) -> bool:

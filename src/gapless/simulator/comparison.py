@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True):
     broke: Guarantee | None = None
     """The weakest guarantee, stronger than the promised one, that the run violated."""
     how: str = ""
-    """How the run violated it, in a sentence."""
+    """How the run violated that guarantee, as a sentence."""
 
     @property
     def status(self) -> Status:

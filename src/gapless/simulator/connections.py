@@ -150,7 +150,7 @@ class Connections:
         self._risky = True
 
     def rearrange(self, overlay: Overlay) -> None:
-        """Use this tree from now on, with the latencies along its links."""
+        """Use this tree from now on, and the latencies along its links."""
         self._overlay = overlay
         self._times = LinkTimes(self._settings.latency, overlay, self._seed)
         for slot in self._slots.values():

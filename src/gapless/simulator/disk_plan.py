@@ -74,7 +74,7 @@ class DiskPlan:
         return Delay(least, least * self._rng.choice([1, 5, 20]))
 
     def draw_options(self) -> dict[str, float]:
-        """Return options that keep history, or drop it after a shorter or a longer time."""
+        """Return options that keep history, or drop it after a short or a long time."""
         return random.Random(f"{self._seed}/cold").choice([{}, {"history_s": 0.2}, {"history_s": 2.0}])
 
     def draw(self, faults: tuple[Fault, ...], kinds: tuple[str, ...]) -> tuple[Fault, ...]:

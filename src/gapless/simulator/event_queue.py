@@ -40,7 +40,7 @@ class EventQueue:
         self.rest: Iterator[Entry] = iter(())
 
     def put(self, time: int, entry: Entry) -> None:
-        """Add an entry for `time`, after those that are already due then."""
+        """Add an entry for `time`, after the entries that are already due then."""
         assert time >= self.now, "nothing can be put into the past"
         bucket = self.buckets.get(time)
         if bucket is None:

@@ -42,7 +42,7 @@ class _Facts:
         self._failures = [fault.at_ms for fault in scenario.faults if isinstance(fault, Crash)]
 
     def is_excused(self, anomaly: Anomaly) -> bool:
-        """Return whether the cause was delivered late because its broker crashed before the cause was confirmed."""
+        """Return whether the cause was delivered late because its broker crashed before confirming it."""
         event = anomaly.event or ""
         if anomaly.kind != "causal-inversion" or (anomaly.subscription, event) not in self._came:
             return False

@@ -60,7 +60,7 @@ class Faults:
         self._silent_since: dict[str, int] = {}
 
     def begin(self, slot: Slot, disk: DiskState = "kept") -> None:
-        """Create a broker node in the slot, and start it with the contents of its disk."""
+        """Create a broker node in the slot, and start it with the contents of a disk."""
         found = None if self._disks is None else self._disks.read(slot, disk)
         place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation, found)
         if slot.clock is not None:

@@ -223,9 +223,8 @@ class _Draft:
         )
 
     def _with_disks(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with disks, if they are requested. They have a random generator of their own, so that the
-        rest is unchanged.
-        """
+        """Return the scenario with disks, if they are requested. Disks have a separate random generator, so that the
+        rest of the scenario is unchanged."""
         plan = DiskPlan(self._seed, self._tree, self._hazards())
         kinds = plan.draw_kinds() if self._kinds == FAULT_KINDS and not self._disk_kinds else self._disk_kinds
         if not kinds:
@@ -370,7 +369,8 @@ class _Draft:
         return name
 
     def _pause_advertising(self, publisher: _Publisher) -> None:
-        """Withdraw the advertisement of a publisher, and often repeat it later and publish at once."""
+        """Withdraw the advertisement of a publisher. Often the publisher advertises again later, and publishes
+        immediately."""
         rng = self._rng
         latest = next(action for action in reversed(self._actions) if isinstance(action, AdvertiseAction))
         stop_ms = self._moment((publisher.since_ms + self._end_ms) / 2, self._end_ms)

@@ -56,7 +56,7 @@ class Slot:
         self.subscriptions: dict[str, None] = {}
         self.advertisements: dict[str, None] = {}
         self.clock: NodeClock | None = None
-        """The clock of the node, or None if it uses the run's."""
+        """The clock of the node, or None if the node uses the run's clock."""
         self.watch: Callable[[Slot, Any, Sequence[Effect]], None] | None = None
         """Called with every input of the node and its effects."""
 
@@ -115,7 +115,7 @@ class Link:
         self.sender = sender
         self.receiver = receiver
         self.gate: Any = receiver
-        """The receiver of arriving messages, or the queue before it."""
+        """The receiver of arriving messages, or the queue in front of the receiver."""
         self.base = base
         self.spread = spread
         self.delay = CAREFUL

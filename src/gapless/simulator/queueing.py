@@ -31,7 +31,7 @@ class QueueLength(msgspec.Struct, frozen=True):
 
     peak: int
     mean: float
-    """The mean length that a message found when it joined, including itself."""
+    """The mean queue length that a message found when it joined the queue, including itself."""
     messages: int
     sent: int
     """The number of copies to be sent among the messages."""

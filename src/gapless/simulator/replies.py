@@ -19,7 +19,7 @@ __all__ = ["Replies", "ReplyRule", "filled"]
 
 
 class ReplyRule(msgspec.Struct, frozen=True):
-    """A rule that says which events a client answers, and with which events."""
+    """A rule that defines which events a client answers, and with which events."""
 
     client: str
     attributes: Attributes

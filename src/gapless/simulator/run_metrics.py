@@ -63,7 +63,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def metrics_of_run(result: Result) -> Figures:
-    """Return the metrics of a run that was recorded with its messages."""
+    """Return the metrics of a run. Messages must have been recorded."""
     trace = result.trace
     assert trace is not None, "a run without a trace tells nothing"
     evidence = Evidence.of(trace)

@@ -249,7 +249,7 @@ class SubscribeAction(_Action, frozen=True, tag="subscribe"):
     ack: AckMode = "auto"
     replace: bool = False
     group: bool = False
-    """Whether a group shares it: each event is delivered to one of its members."""
+    """Whether the subscription is shared: each event is delivered to one member of the group."""
     redeliver_s: float = 30.0
     """In a group, the time after which an unacknowledged event is redelivered to another member."""
     max_deliveries: int = 0

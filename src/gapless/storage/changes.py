@@ -119,7 +119,7 @@ class Changes:
         )
 
     def _remove(self, head: HistoryHead, rows: Sequence[_Row]) -> HistoryHead:
-        """Delete these rows and return the head without them."""
+        """Delete these rows, and return the head without them."""
         self._connection.executemany("DELETE FROM history WHERE id = ?", [(row[0],) for row in rows])
         return head._replace(
             rows=head.rows - len(rows),
@@ -174,7 +174,7 @@ class Changes:
 
 
 def _some(rows: Sequence[_Row], bytes_max: int) -> tuple[Sequence[_Row], int]:
-    """Return the first rows, up to the one with which they exceed the size, and the sum of their sizes."""
+    """Return the first rows up to the one that exceeds the size, and the sum of their sizes."""
     spent = 0
     for place, row in enumerate(rows):
         if spent >= bytes_max:

@@ -21,12 +21,10 @@ def span(origin: str, first: int, last: int) -> int:
 
 
 def link(ranged: int, previous: int) -> int:
-    """Return the checksum of a history row without its blob: its range, and the last timestamp of
-    the row before it.
-    """
+    """Return the checksum of a history row without the blob: its range, and the last timestamp of the previous row."""
     return zlib.crc32(b"\0%d" % previous, ranged)
 
 
 def piece(ranged: int, count: int, blob: bytes) -> int:
-    """Return the checksum of a history row: its range, its count and its blob."""
+    """Return the checksum of a history row: its range, count and blob."""
     return zlib.crc32(blob, zlib.crc32(b"\0%d" % count, ranged))

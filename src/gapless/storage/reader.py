@@ -84,7 +84,7 @@ class FileReader:
 
 
 def read_entries(connection: sqlite3.Connection, file: Path, heads: Heads) -> dict[str, bytes]:
-    """Read all entries at once, so that a missing one is detected."""
+    """Read all entries in one query, so that a missing one is detected."""
     found: dict[str, bytes] = {}
     try:
         for key, check, blob in connection.execute("SELECT key, crc, blob FROM entries ORDER BY key"):

@@ -34,8 +34,8 @@ COMMIT_BYTES = 8 * 1024 * 1024
 COMMIT_BATCHES = 4096
 """Maximum number of batches in one commit: callers of `write` wait while they are taken from the queue."""
 CHORE_BYTES = 4 * 1024 * 1024
-"""The number of bytes that one commit deletes, if as many are pending. It deletes at least twice what it writes, so
-deletion keeps up."""
+"""The number of bytes that one commit deletes, if as many are pending. It is at least twice the number of bytes that
+the commit writes, so deletion keeps up."""
 FOLD_BYTES = 4 * 1024 * 1024
 """Bytes of blobs in the log before it is checkpointed. A larger value makes the pause longer and
 nothing faster: each page of a blob is written twice in any case, once to the log and once to the

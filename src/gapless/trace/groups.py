@@ -27,7 +27,7 @@ GROUP_CLIENT = "group:"
 
 
 class Member(msgspec.Struct):
-    """One member of a group, with what it knows about acknowledgements."""
+    """A member of a group, with its knowledge about acknowledgements."""
 
     name: str
     position: int
@@ -127,6 +127,7 @@ def _order(event: Event) -> tuple[int, str, int]:
 
 
 def _is_twice(given: list[Given], slack_us: int) -> bool:
-    """Return whether two members know that the event is acknowledged, or one received it after another knew."""
+    """Return whether two members know that the event is acknowledged, or one received the event after another
+    one knew."""
     kept = [each.kept_us for each in given if each.kept_us is not None]
     return len(kept) > 1 or any(each.at > min(kept) + slack_us for each in given if kept)

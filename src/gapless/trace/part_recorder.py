@@ -64,7 +64,7 @@ class PartRecorder:
         self._write(records.CutFixed(subscription_id, publisher, from_seq))
 
     def void_cuts(self, subscription_id: str) -> None:
-        """Record that the cuts of the subscription so far are void."""
+        """Record that all cuts of the subscription fixed so far are void."""
         self._write(records.CutsVoided(subscription_id))
 
     def end(self, subscription_id: str, last_seq: dict[str, int], now_us: int) -> None:

@@ -79,7 +79,7 @@ class CutFixed(_Record, frozen=True):
 
 
 class CutsVoided(_Record, frozen=True):
-    """The cuts of the subscription so far are void."""
+    """All cuts of the subscription fixed so far are void."""
 
     subscription: str
 

@@ -35,7 +35,7 @@ __all__ = ["Recorder"]
 
 
 STITCHED = (NAME_CLIENT, GROUP_CLIENT)
-"""The prefixes of subscriptions that are merged from those of several clients."""
+"""The prefixes of subscriptions that are merged from the subscriptions of several clients."""
 
 
 class Recorder:

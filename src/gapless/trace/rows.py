@@ -66,7 +66,7 @@ class SubscriptionRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class CutRow(msgspec.Struct, frozen=True, gc=False):
-    """The events of one publisher that a subscription gets: every matching one from `from_seq` up to `to_seq`."""
+    """The events of one publisher that a subscription receives: every matching one from `from_seq` up to `to_seq`."""
 
     run: str
     subscription_id: str
@@ -123,10 +123,10 @@ class CutShortRow(msgspec.Struct, frozen=True, gc=False):
     last_ms: float | None
     """The time of the client's last known action; null if there is none."""
     sent_seq: int
-    """The number up to which its events were confirmed to it, or delivered to a client. Later ones may never have left
-    the client."""
+    """The number up to which the client's events were confirmed to it, or delivered to another client. Later ones may
+    never have left the client."""
     forgotten: int
-    """The number of deliveries of its events that the trace omits, because their publication is unknown."""
+    """The number of omitted deliveries of the client's events, because their publication is unknown."""
 
 
 class SkippedRow(msgspec.Struct, frozen=True, gc=False):

@@ -117,7 +117,7 @@ def judge_share(share: Share, files: _Files) -> dict[str, Any]:
     if certificate is None or not _is_true(certificate, acts_of(evidence)):
         return fault_row(share.run, None)
     judge = RunChecker(evidence, certificate.events, all_acts, CHAINS_MAX, share.has)
-    gc.freeze()  # the data stays in use: the garbage collector need not scan it again and again
+    gc.freeze()  # the data stays in use, so the garbage collector need not scan it repeatedly
     try:
         return found_row(evidence, judge.findings())
     except NoChainError:  # a claim about another share's events is false

@@ -32,7 +32,7 @@ class _Keeping(StatefulProcessor):
         self._state = handle.getValueState("state", "state binary")
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing, because there is nothing to close."""
 
     def _kept(self) -> Any:
         kept = self._state.get()

@@ -160,6 +160,6 @@ class LiveAudit:
 
 
 def _name(anomaly: Anomaly) -> tuple[str, ...]:
-    """Return the fields that identify an anomaly: there is one duplicate for each step."""
+    """Return the fields that identify an anomaly. A duplicate is identified by its step."""
     steps = anomaly.witness if anomaly.kind in ("duplicate", "spurious") else ()
     return (anomaly.kind, anomaly.client, str(anomaly.subscription), str(anomaly.event), *steps)

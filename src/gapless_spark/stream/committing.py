@@ -57,18 +57,18 @@ class Batch:
     owner: str
     """The streaming query, or a marker for none."""
     run: str
-    """The run of the owner, if it is new."""
+    """The first part of the labels of the owner's batches, if the owner is new."""
     number: int
     """The number of a streaming query's batch; otherwise -1."""
     name: str
-    """The name of any other batch; empty if it is never repeated."""
+    """The name of a batch that is not part of a streaming query; empty if the batch is never repeated."""
     key: str
-    """Identifies the batch among those of its owner."""
+    """Identifies the batch among the batches of its owner."""
     files: list[tuple[str, int]]
     largest: int
     """The size of its largest event in bytes."""
     publishers: tuple[Publisher, ...] = ()
-    """Processes that can publish it; with fewer than two, the driver does."""
+    """Processes that can publish the batch. With fewer than two, the driver publishes it."""
 
 
 class _OutrunError(Exception):
@@ -239,7 +239,7 @@ class Committing:
         return msgspec.structs.replace(state, clients=clients, manifest=manifest)
 
     async def _publish_shares(self, state: State, manifest: Manifest, publishers: Sequence[Publisher]) -> None:
-        """Let other processes publish their shares of the batch, and publish the rest here."""
+        """Let other processes publish their shares of the batch, and publish the remaining shares here."""
 
         async def publish_one(place: int) -> Identity | None:
             try:
@@ -314,7 +314,7 @@ class Committing:
     async def _published(
         self, client: Client, state: State, manifest: Manifest, places: Sequence[int]
     ) -> dict[int, int]:
-        """Return how many events of its share each client has published; these are always the first ones."""
+        """Return the number of events of its share that each client has published. These are always the first ones."""
         mine = f"{advertised(state.sink)} AND {_quoted(BATCH)} = {_text(manifest.label)}"
         last = {state.clients[place].name: state.clients[place].seq for place in places}
         reading = await self._in_time(client.read(mine, since=state.position), LONG)
@@ -375,7 +375,8 @@ class Committing:
 
 
 def _evenly(counts: Sequence[int], shares: int) -> list[int]:
-    """Return the share of each file: the largest file first, each assigned to the smallest share so far."""
+    """Return the share of each file. The largest file comes first, and each file is assigned to the smallest share so
+    far."""
     sums = [0] * min(shares, len(counts))
     found = [0] * len(counts)
     for place in sorted(range(len(counts)), key=lambda place: -counts[place]):

@@ -46,14 +46,15 @@ class DurablePosition:
         return found.position
 
     async def create(self, position: Position) -> None:
-        """Create it in the network, at this position."""
+        """Create the durable subscription in the network, at this position."""
         subscription = await self._client.durable(self._options.durable, self._options.filter, ack="manual")
         await subscription.close()
         await self._client.admin.move(self._options.durable, position)
         self._moved = position
 
     async def move(self, position: Position) -> None:
-        """Record that everything up to there is processed. If brokers cannot store that now, a later call does."""
+        """Record that everything up to this position is processed. If brokers cannot store that now, a later call
+        stores it."""
         if self._moved is not None and position <= self._moved:
             return
         try:

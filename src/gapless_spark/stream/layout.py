@@ -50,7 +50,7 @@ class Layout:
         return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
     def largest(self, batch: pa.RecordBatch, added: int) -> int:
-        """Return the size of its largest event in bytes, slightly overestimated; `own` bytes are the sink's
+        """Return the size of the largest event in bytes, slightly overestimated. `added` is the size of the sink's
         attributes."""
         if not batch.num_rows:
             return 0

@@ -30,7 +30,7 @@ class Portion:
 
     until: Position
     cuts: tuple[Position, ...]
-    """The positions at which it is divided among tasks."""
+    """The positions at which the portion is divided among tasks."""
     is_empty: bool
     gone: int
     """The number of events known to be missing."""

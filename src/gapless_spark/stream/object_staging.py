@@ -126,5 +126,5 @@ class ObjectStaging(Staging):
                 self.disk.remove(path)
 
     def clear_after(self, kept: Manifest | None, *, alone: bool) -> None:
-        """Do the same; there is no folder to remove."""
+        """Call `clear`, because there is no folder to remove."""
         self.clear(kept)

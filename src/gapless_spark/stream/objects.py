@@ -76,7 +76,7 @@ class Objects(Files):
             return bytes(file.read())
 
     def opened(self, path: Path) -> Any:
-        """Open an object to read parts of it."""
+        """Open an object for reading parts of it."""
         return self._store.open_input_file(path.as_posix())
 
     def listed(self, folder: Path) -> list[tuple[Path, float]]:

@@ -63,7 +63,7 @@ class _Request(msgspec.Struct, frozen=True):
     share: Share
     identity: Identity
     position: str
-    """The share must come after everything up to this position."""
+    """The position up to which the client reads before it publishes the share."""
 
 
 class _Answer(msgspec.Struct, frozen=True, omit_defaults=True):

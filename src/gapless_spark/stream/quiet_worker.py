@@ -14,7 +14,7 @@ _print_exc = traceback.print_exc
 
 
 def end_quietly() -> None:
-    """Let this process, if it is a worker of PySpark, end silently when Spark closes the connection."""
+    """Make this process end silently when Spark closes the connection, if it is a worker of PySpark."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is not None and spec.name == "pyspark.daemon":
         traceback.print_exc = _print_unless_closed

@@ -27,7 +27,7 @@ class Share(msgspec.Struct, frozen=True):
     files: list[tuple[str, int, int]]
     """Each file, its number of events, and the index of the first of them in the batch."""
     skipped: int = 0
-    """The number of its first events that are published already."""
+    """The number of the first events that are already published."""
 
     def events(self, opened: Callable[[str], Any], layout: Layout, sink: str) -> Iterator[tuple[Attributes, bytes]]:
         """Yield the events still to be published, from files opened with `opened`."""

@@ -117,12 +117,12 @@ class Tasks:
         return None if state is None else state.manifest
 
     def has_pending(self) -> bool:
-        """Return whether there is such a batch."""
+        """Return whether a process began to publish a batch and did not finish."""
         return self._pending() is not None
 
     def clear(self, *, alone: bool = False) -> None:
-        """Remove the written files, except those of a decided batch. `alone`: the directory belongs to this write
-        alone."""
+        """Remove the written files, except those of a decided batch. With `alone`, the directory belongs to this write
+        only."""
         self.staging.prepare()
         with self.staging.locked(PATIENT * self._options.network.timeout_s):
             self.staging.clear_after(self._pending(), alone=alone)

@@ -23,7 +23,7 @@ class SinkOptions:
     network: Options
     """How to connect to the network."""
     sink: str
-    """The name of the sink: its events carry it."""
+    """The name of the sink, which is an attribute of all its events."""
     staging: str
     """The directory of files to be published; the driver and all executors can access it."""
     batch: str = ""

@@ -177,7 +177,7 @@ class Reader(DataSourceReader):
         return begin, until if pushed.until is None else min(until, Position.at(pushed.until))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one part of it."""
+        """Read one part of the range."""
         with sentences():
             yield from read(self._options, self._schema, self._pushdown.filter(self._options.filter), partition)
 
@@ -297,7 +297,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset(self._connection.client.network, self._lookout.newest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the parts of a batch; the same whenever it is read."""
+        """Return the parts of a batch, which are the same each time the batch is read."""
         with sentences():
             client = self._client
             ends = positions(client.network, start, end)

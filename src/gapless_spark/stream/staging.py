@@ -52,7 +52,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """A batch that is being published."""
 
     label: str
-    """Its name in the network: the attribute `sink.batch` of its events."""
+    """The name of the batch in the network: the attribute `sink.batch` of its events."""
     number: int
     """The number of a streaming query's batch; otherwise -1."""
     name: str
@@ -63,15 +63,15 @@ class Manifest(msgspec.Struct, frozen=True):
     """The client that publishes each file; empty if the first client publishes all."""
 
     def publishers(self) -> list[int]:
-        """Return the clients that publish some of it."""
+        """Return the clients that publish a part of the batch."""
         return sorted(set(self.clients)) or [0]
 
     def count(self, client: int) -> int:
-        """Return how many of its events this client publishes."""
+        """Return the number of events of the batch that this client publishes."""
         return sum(count for _, count, _ in self.share(client).files)
 
     def share(self, client: int, skipped: int = 0) -> Share:
-        """Return this client's share, without its first `skipped` events."""
+        """Return this client's share, without the first `skipped` events."""
         files, place = [], 0
         for (file, count), publisher in zip(self.files, self.clients or [0] * len(self.files), strict=True):
             if publisher == client:
@@ -117,7 +117,7 @@ class State(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, clients=clients)
 
     def with_client(self, place: int, identity: Identity) -> "State":
-        """Return the state with the client's latest attempt; the number of its last batch stays."""
+        """Return the state with a client's latest attempt. The number of its last event stays unchanged."""
         clients = list(self.clients)
         clients[place] = msgspec.structs.replace(identity, seq=clients[place].seq)
         return msgspec.structs.replace(self, clients=clients)

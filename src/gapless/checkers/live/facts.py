@@ -53,7 +53,7 @@ class Cut(_Fact, frozen=True):
 
 
 class Voided(_Fact, frozen=True):
-    """The starting cuts so far are void."""
+    """The starting cuts fixed so far are void."""
 
 
 class Ended(_Fact, frozen=True):

@@ -66,7 +66,7 @@ class _Client:
     published: int = 0
     sent: int = 0
     reported: int = 0
-    """The number up to which subscriptions know the client's events."""
+    """The number up to which subscriptions were notified of the client's events."""
     forgotten: int = 0
     is_closed: bool = False
     window: dict[int, _Held] = field(default_factory=dict)
@@ -98,8 +98,8 @@ class Replay:
         self._missing: dict[str, tuple[int, int]] = {}
         """For publishers without a part, the last delivered number and the number of omitted deliveries."""
         self._unknown: dict[str, int] = {}
-        """For each client without a part so far, the number of times that all parts were read since its first delivered
-        event."""
+        """For each publisher without a part so far, the number of times that all parts were read since its first
+        delivered event."""
         self._routes: dict[str, _Route] = {}
         self._events = 0
         self._now_ms = 0.0

@@ -13,7 +13,8 @@ from gapless.protocols.parts.ranges import Ranges
 __all__ = ["filter_text", "may_concern"]
 
 FILTERS_MAX = 10
-"""If a publisher has more advertisements, its tombstones go to all subscriptions."""
+"""The maximum number of advertisements of a publisher whose filters are considered. With more, its tombstones go to all
+subscriptions."""
 
 
 def filter_text(s: BrokerState, publisher: str, first: int) -> str:

@@ -37,7 +37,7 @@ __all__ = ["admit_queued", "receive"]
 
 
 def receive(s: BrokerState, client: str, message: object) -> None:
-    """Process a client's call; ignore it if it belongs to another session."""
+    """Process a client's call. Ignore a call that belongs to another session."""
     session = s.sessions.get(client)
     if isinstance(message, Detach):
         waiting = s.arrivals.get(client)
@@ -125,7 +125,7 @@ def admit_queued(s: BrokerState) -> None:
 
 
 def _take(s: BrokerState, session: Session, call: object) -> bool:
-    """Process a call if that is possible now; return whether it was."""
+    """Process a call, if that is possible now. Return whether it was processed."""
     if isinstance(call, ClientAdvertise):
         name = Name(session.client, call.advertisement)
         old = s.advertisements.get(name)

@@ -210,7 +210,7 @@ def relieve(session: Session, name: str) -> None:
 
 
 def _weight(message: Any) -> int:
-    """Return the weight of a message: the number of its events, or 1 for another call, plus its text."""
+    """Return the weight of a message: the number of its events, or otherwise 1 plus the weight of its text."""
     match message:
         case ClientPublish():
             return len(message.events)

@@ -79,7 +79,7 @@ class ClientDeliveries:
         return True
 
     def stop_resumed(self, subscription: str) -> None:
-        """End a durable subscription at the broker after its last acknowledgement is stored."""
+        """End a durable subscription at the broker. Its last acknowledgement is already stored."""
         held = self._subscriptions.get(subscription)
         if held is not None:
             held.attachment = None

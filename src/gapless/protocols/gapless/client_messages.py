@@ -55,7 +55,7 @@ class Attach(_OfSession, frozen=True):
     """A client's request for a session; the client sends nothing else before it receives `Ready`."""
 
     incarnation: Incarnation | None
-    """The incarnation that sent the client its last `Ready`."""
+    """The incarnation that sent the client the latest `Ready`."""
     resumes: int
     """The number of the client's session with that incarnation. The session continues if the broker still has it."""
     received: int
@@ -100,7 +100,7 @@ class ClientSubscribe(_OfSession, frozen=True):
     until: int = 0
     """The subscription ends after this timestamp, unless it is 0. `NEWEST` is the largest timestamp given so far."""
     is_resumed: bool = False
-    """Whether it was active at another broker, so that everything up to `since` has been delivered."""
+    """Whether the subscription was active at another broker, which has delivered everything up to `since`."""
     ticket: bytes = b""
     """The ticket from the `Active` message of that broker."""
     survey: Volume | None = None

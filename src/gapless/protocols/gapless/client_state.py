@@ -141,7 +141,7 @@ class Outgoing(NamedTuple):
     """The fields of the message, except the session and the number."""
     cost: int
     is_live: bool
-    """Whether to drop it if the client lags. This is so for live events, but not for history or answers."""
+    """Whether the item is dropped if the client lags. Live events are dropped; history and answers are not."""
 
 
 @dataclass(eq=False)
@@ -228,7 +228,7 @@ class Source:
     dropped: int = 0
     """If all members have dropped the next entries: a timestamp up to which they are missing."""
     lost: Ranges | None = None
-    """The numbers of those entries, if they are known."""
+    """The numbers of those events; None if they are unknown."""
 
 
 @dataclass(eq=False)
@@ -254,7 +254,7 @@ class Reading:
     lost: Ranges = field(default_factory=dict)
     """The numbers of events that no broker has any more and that were not reported to the client yet."""
     gap_until: int = 0
-    """The timestamp up to which there are losses with unknown numbers; 0 if there are none."""
+    """The timestamp up to which there are losses with unknown numbers; 0 if there are no such losses."""
     kept: Kept | None = None
     """The matching events published during the read, if they are being kept for the client."""
     survey: Volume | None = None

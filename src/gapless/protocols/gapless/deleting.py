@@ -21,7 +21,7 @@ DELETIONS_MAX = 1_000
 """The maximum number of publishers whose events can be deleted. Every broker remembers them, and rejects
 further ones."""
 _END = re.compile(r"-[0-9a-f]{8}$")
-"""The suffix that makes a client's name unique; it can be omitted."""
+"""The suffix that makes a client's name unique. An operator can omit it."""
 WORK_MAX = 5_000
 """The number of entries that one tick examines."""
 

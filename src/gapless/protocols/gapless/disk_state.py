@@ -36,7 +36,7 @@ class Disk:
     row_ends: dict[Incarnation, list[int]] = field(default_factory=dict)
     """By journal: the last timestamps of its rows on the disk, ascending."""
     own_written: deque[tuple[int, int]] = field(default_factory=deque)
-    """For each batch in flight: its number, and the length of the broker's own journal after it."""
+    """For each batch in flight: its number, and the length of the broker's own journal after the batch."""
     own_length: int = 0
     """The number of entries of the broker's own journal that are on the disk."""
     changed_acceptors: set[str] = field(default_factory=set)

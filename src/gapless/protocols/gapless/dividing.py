@@ -33,7 +33,7 @@ class Division:
         return self._pick(sorted(chain.from_iterable([places[row] for row in rows])))
 
     def divided(self, matches: Mapping[int, list[T]]) -> Iterator[tuple[list[T], EventRun]]:
-        """Yield the events in order, each part with the matches of its rows. Events whose row has no match are omitted.
+        """Yield the events in order, each part with the matches of its row. Events whose row has no match are omitted.
 
         Consecutive events with equal matches form one part.
         """

@@ -47,7 +47,7 @@ def _spread(s: BrokerState, events: EventRun, origin: Link | None) -> None:
 
 
 def _dispatch(s: BrokerState, events: EventRun, origin: Link | None, cost: int) -> None:
-    """Forward events over the links, and deliver them to the local subscriptions, whose filters they match."""
+    """Forward events over links, and deliver them to local subscriptions, where they match."""
     division = Division(events, s.index.names)
     clients: dict[str, dict[int, list[Name]]] = {}
     links: dict[Link, list[int]] = {}

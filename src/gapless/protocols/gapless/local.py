@@ -172,7 +172,7 @@ def _resume_together(s: BrokerState, session: Session) -> None:
 
 def _read_together(s: BrokerState, session: Session, subscriptions: list[LocalSubscription]) -> None:
     """Read history for these subscriptions, together with those that already read, from the smallest position on. The
-    client ignores events that it receives twice because of that."""
+    client ignores the events that it receives twice as a result."""
     for known in [reading for reading in session.readings.values() if reading.is_resuming]:
         subscriptions = [*known.subscriptions.values(), *subscriptions]
         end_reading(s, known)

@@ -107,7 +107,8 @@ def _unsettle(s: BrokerState, fresh: Statuses) -> None:
 
 
 def _note_exclusion(s: BrokerState, name: str, status: Status) -> None:
-    """Record that a seal is decided: end the proposals for it, and notify the excluded broker in case it still runs."""
+    """Process the decision about a seal: end the proposals for it, and notify the excluded broker in case it still
+    runs."""
     proposal = s.proposals.get(name)
     s.proposal_attempts.pop(name, None)
     if proposal is not None and proposal.below <= status.sealed_below:
@@ -166,8 +167,8 @@ def accuse(s: BrokerState, peer: str) -> None:
 
 
 def accuse_again(s: BrokerState, peer: str) -> None:
-    """Repeat a suspicion of a new incarnation that others have heard from, once it had time to connect to this broker,
-    too."""
+    """Repeat a suspicion of a new incarnation that others have heard from, once that incarnation has had time to
+    connect to this broker."""
     if peer in s.suspects:
         accuse(s, peer)
 

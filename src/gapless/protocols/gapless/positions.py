@@ -90,7 +90,7 @@ def tick(s: BrokerState) -> None:
 
 
 def set_wave_timer(s: BrokerState) -> None:
-    """Let this broker begin waves while it is the root."""
+    """Set the timer for waves if this broker is the root and no such timer runs."""
     if is_root(s):
         s.set_timer_once(WAVE_TIMER, int(s.options.wave_ms * 1000))
 
@@ -211,7 +211,8 @@ def _next_notified(s: BrokerState) -> list[str]:
 
 
 def _is_idle(session: Session, timestamp: int) -> bool:
-    """Return whether nothing was queued for a client since it was notified shortly before this position."""
+    """Return whether nothing was queued for the client since its last notification, and that was shortly before this
+    position."""
     place, notified = session.position_sent
     pause_us = IDLE_US + zlib.crc32(session.client.encode()) % IDLE_US
     return session.next_place == place + 1 and timestamp - notified < pause_us

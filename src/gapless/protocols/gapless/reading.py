@@ -330,7 +330,7 @@ def _count(s: BrokerState, reading: Reading, limit: Volume, events: EventRun) ->
 
 
 def _parts(s: BrokerState, reading: Reading, events: EventRun) -> Iterator[tuple[list[str], EventRun]]:
-    """Yield the events in parts, each with the names of its subscriptions."""
+    """Yield the events in parts, each with the names of the subscriptions that match it."""
     stamp = events.stamp
     wanted = {name: local for name, local in reading.subscriptions.items() if local.position < stamp}
     if [local.filter.text for local in wanted.values()] == [reading.filter]:

@@ -113,7 +113,7 @@ def _accusers(s: BrokerState, broker: str) -> set[str]:
 
 
 def _is_accused(s: BrokerState, broker: str) -> bool:
-    """Return whether this broker and enough others want to exclude it."""
+    """Return whether enough acceptors, including this broker, want to exclude the broker."""
     accusers = _accusers(s, broker)
     return s.name in accusers and len(accusers) >= _quorum(s, s.topology.acceptors[broker])
 

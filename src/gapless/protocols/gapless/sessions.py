@@ -134,7 +134,7 @@ def expire(s: BrokerState, client: str) -> None:
 
 
 def _reachable_acceptors(s: BrokerState) -> int:
-    """Return the number of this broker's acceptors that it can reach and that can hold its journal."""
+    """Return the number of this broker's acceptors that are reachable and can hold its journal."""
     return len([name for name in s.topology.acceptors[s.name] if name not in s.suspects and s.is_live(name)])
 
 

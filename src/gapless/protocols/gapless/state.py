@@ -144,7 +144,7 @@ class BrokerState:
         self.busy_clients: dict[str, None] = {}
         """Clients whose sessions have queued calls or are closing, as an ordered set."""
         self.missing: dict[str, int] = {}
-        """For each client with a session here: a number of its publications that other brokers have seen and this one
+        """For each client with a session here: the number of a publication that other brokers have seen and this one
         lacks."""
         self.restarts: dict[Name, None] = {}
         """Local attempts to be restarted after a void or the end of an advertisement, as an ordered set."""

@@ -95,7 +95,7 @@ class DurableClient:
         return ""
 
     def unsubscribe(self, subscription: str) -> None:
-        """Start to leave a durable subscription: its last acknowledgements are sent first."""
+        """Start to leave a durable subscription. Its last acknowledgements are sent first."""
         attachment = self._attachments[subscription]
         if attachment.state is AttachmentState.REQUESTED:
             # The broker may still attach the client. In that case the client leaves when it receives the answer.

@@ -69,7 +69,7 @@ class ProgressTracker:
         self._acknowledged.add(key)
 
     def advance(self) -> list[Item]:
-        """Merge the oldest events into the position while they are acknowledged, and return them."""
+        """Merge the oldest events into the position as long as they are acknowledged. Return the merged events."""
         order, passed = self._order, []
         while order and (order[0].key is None or order[0].is_lost or order[0].key in self._acknowledged):
             key, timestamp, is_lost = order.popleft()

@@ -21,7 +21,8 @@ from gapless.protocols.gapless.identities import Incarnation
 __all__ = ["DELIVERED_AHEAD_US", "Asker", "Refusal", "apply"]
 
 DELIVERED_AHEAD_US = 10_000_000
-"""How far another broker's clock, and so the timestamps it has delivered, can be ahead of this one's."""
+"""The maximum difference by which another broker's clock, and so its timestamps, are assumed to be ahead of
+this one's."""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, as good as any other
@@ -40,7 +41,7 @@ class Asker:
     """An upper bound of all timestamps that the broker has seen."""
     owners: Owners
     live: frozenset[Incarnation] = frozenset()
-    """The record's owner, if its incarnation is not excluded; otherwise empty."""
+    """The record's owner, as a set, if its incarnation is not excluded; otherwise an empty set."""
 
 
 def apply(change: Change, record: DurableRecord | None, asker: Asker) -> DurableRecord:

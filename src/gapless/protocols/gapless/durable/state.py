@@ -299,7 +299,7 @@ class Group:
         self.progress.delivered = max(self.progress.delivered, item.timestamp)
 
     def advance(self) -> None:
-        """Remove the oldest events from the group while they are acknowledged."""
+        """Remove the oldest events from the group as long as they are acknowledged."""
         for key in self.progress.advance():
             del self.by_key[key]
         self.is_changed |= self.progress.has_advanced

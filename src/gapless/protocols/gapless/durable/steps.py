@@ -12,7 +12,7 @@ __all__ = ["DURABLE_AT_ONCE", "has_requests", "is_due", "settle", "tick"]
 
 
 def _answer(handler: Callable[[BrokerState, Any], Any]) -> Callable[[BrokerState, str, Any], None]:
-    """Return a handler that calls `handler` and sends its answer, if any, to the peer."""
+    """Return a handler that calls `handler` and sends the result, if any, to the peer."""
 
     def answer(s: BrokerState, peer: str, message: Any) -> None:
         found = handler(s, message)

@@ -24,7 +24,7 @@ __all__ = ["TableInvariants"]
 
 States: TypeAlias = Callable[[], Mapping[str, BrokerState]]
 Stable: TypeAlias = tuple[Incarnation, Name, Attempt]
-"""A stable advertisement: its publisher's broker, its name and attempt."""
+"""A stable advertisement: the incarnation of the publisher's broker, the advertisement's name, and the attempt."""
 
 
 @dataclass(eq=False)
