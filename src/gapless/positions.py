@@ -125,7 +125,7 @@ class Position:
 
     @property
     def floor(self) -> int:
-        """The largest timestamp of which the position includes all events."""
+        """The largest timestamp up to which the position includes all events."""
         return self._place[0] if self._place[1] else self._place[0] - 1
 
     def __str__(self) -> str:

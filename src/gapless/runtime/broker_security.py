@@ -348,7 +348,7 @@ class BrokerSecurity:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return the modification time and size of a file, which differ when it has changed."""
+    """Return the modification time and size of a file, which reveal whether the file has changed."""
     try:
         about = path.stat()
     except OSError:

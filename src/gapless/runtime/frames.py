@@ -269,7 +269,8 @@ class FrameStream(asyncio.BufferedProtocol):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Move the remaining bytes to the front of the connection's own buffer, and make it twice as large as they are.
+        """Move the remaining bytes to the front of the connection's own buffer, and resize the buffer to twice their
+        length.
 
         The buffer grows with the bytes that arrive and not with the announced length, so a false announcement costs
         nothing.

@@ -25,7 +25,7 @@ OF_RUN = ""
 
 
 class _Keeping(StatefulProcessor):
-    """Keeps one object for each key."""
+    """Base of both steps, which keeps one object for each key."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Store the handle of the state that Spark keeps."""

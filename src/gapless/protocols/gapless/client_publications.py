@@ -247,7 +247,8 @@ class ClientPublications:
         return self.last if self.last > before else 0
 
     def _send(self, events: EventRun) -> None:
-        """Send the events. Confirm those whose numbers an earlier process has used without sending them."""
+        """Send the events, unless a broker admitted these numbers from an earlier process. Confirm the admitted
+        ones."""
         if events.last > self._admitted:
             self._connection.say(messages.ClientPublish(self._connection.session, events))
         self._confirm(self._admitted)
