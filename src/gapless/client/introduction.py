@@ -22,7 +22,7 @@ from gapless.security.identity import Identity
 __all__ = ["Introduction"]
 
 LOOK_AGAIN_S = 5.0
-"""How often a client that reaches only brokers of another network looks for its own."""
+"""The interval at which a client that reaches only brokers of another network looks for its own."""
 
 LOOK_MAX = 64
 """The maximum number of brokers that the client asks."""

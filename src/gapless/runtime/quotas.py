@@ -12,7 +12,7 @@ from gapless.security.limits import Bucket, Limits
 __all__ = ["Quotas", "Room", "Share"]
 
 IDLE_MAX = 10_000
-"""Maximum number of owners without connections that are remembered; the first that left are
+"""Maximum number of owners without connections that are remembered; those that left first are
 forgotten first.
 """
 

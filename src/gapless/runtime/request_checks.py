@@ -57,7 +57,7 @@ PIECE_US = 4_000
 DEBT_MIN_S = 0.1
 """The shortest pause of a client whose owner has used its share. There can be thousands of such clients."""
 ATTACHES_PER_S = 10.0
-"""How often one connection may attach per second. A client retries an unanswered attempt after 0.1 s or more."""
+"""The maximum rate of attempts to attach per connection. A client retries an unanswered attempt after 0.1 s or more."""
 
 
 _NONE: Sequence[object] = ()

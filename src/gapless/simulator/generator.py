@@ -67,7 +67,7 @@ _FAR_MS = (40.0, 250.0)
 _READING_MS = 8_000.0
 _LOSSES = (0.02, 0.1, 0.3)
 _FURTHER: tuple[tuple[str, ...], ...] = ((PARTITION,), (BEYOND,), *([()] * 6))
-"""The additional kinds of faults in runs with all kinds; mostly none."""
+"""The choices of additional faults for a run with all kinds of faults; most choices are empty."""
 
 
 def generate(

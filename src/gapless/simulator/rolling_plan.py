@@ -12,7 +12,7 @@ from gapless.simulator.fault_plan import FaultPlan
 __all__ = ["RollingPlan"]
 
 TRIES = 200
-"""How often a fault that does not fit the budget is tried again at a later time."""
+"""The maximum number of later times that are tried for a fault that does not fit the budget."""
 FOREMOST = 0.8
 """The fraction of crashes if other kinds of faults are included."""
 

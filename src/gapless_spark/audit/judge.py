@@ -36,7 +36,7 @@ class Audit:
     """run, kind, client, subscription, event, publisher, witness, message"""
 
     def summary(self, count: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the verdict on each run, by name, and at most `limit` anomalies (see `first_anomalies`)."""
+        """Return the verdict on each run, by name, and at most `count` anomalies (see `first_anomalies`)."""
         total = sum(row["anomalies"] for row in self.rows)
         if not total:
             return self.rows, []
@@ -69,7 +69,7 @@ def audit(
 
 
 def first_anomalies(found: DataFrame, count: int) -> DataFrame:
-    """Return at most `limit` anomalies, the first of each kind in each run before the second of any."""
+    """Return at most `count` anomalies, the first of each kind in each run before the second of any."""
     place = F.row_number().over(Window.partitionBy("run", "kind").orderBy(*IN_ORDER))
     chosen = found.withColumn("place", place).orderBy("place", "run", "kind").limit(count)
     return chosen.orderBy("run", "place", "kind", *IN_ORDER).drop("place")

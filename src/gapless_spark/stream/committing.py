@@ -273,7 +273,7 @@ class Committing:
         await self._in_time(client.advertise(advertised(self._options.sink)), LONG)
 
     async def _publish(self, client: Client, state: State, manifest: Manifest, place: int, there: int) -> State:
-        """Publish the share of one client, except the first `skipped` events, which exist."""
+        """Publish the share of one client, except the first `there` events, which exist already."""
         events = self._events(manifest, place, there)
         await publish(client, events, manifest.label, PATIENT * self._network.timeout_s)
         return state.with_client(place, client.identity)
