@@ -3,7 +3,7 @@
 
 bin := .venv/bin
 
-# Tests start hundreds of processes. Whatever the caller's settings, each module is compiled once, and not by each of them.
+# Tests start hundreds of processes. Each module is compiled once instead of by each process, whatever the caller's settings.
 export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Show this list
@@ -27,12 +27,12 @@ lint: setup
 	@$(bin)/ruff check --quiet .
 	@$(bin)/mypy --no-error-summary
 
-# So everything is compiled when the tests begin, at a time when checking types leaves a core to spare.
+# Compile everything before the tests begin, while the type checker leaves one core idle.
 collect: setup .venv/.compiled
 	@:
 
 .venv/.compiled: $(shell find src tests benchmarks trials docs -name '*.py') pyproject.toml requirements.lock | setup
-	@$(bin)/pytest -n 0 --no-header --collect-only -qq >/dev/null 2>&1 || true  # the tests will tell
+	@$(bin)/pytest -n 0 --no-header --collect-only -qq >/dev/null 2>&1 || true  # errors are reported by the tests
 	@touch $@
 
 test: setup ## Run everything above, and all tests

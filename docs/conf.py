@@ -27,7 +27,7 @@ exclude_patterns = ["pictures"]
 suppress_warnings = ["myst.xref_ambiguous"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
-nitpick_ignore_regex = [("py:.*", ".*")]  # types of the standard library and of our inner parts have no page here
+nitpick_ignore_regex = [("py:.*", ".*")]  # types of the standard library and internal types have no page here
 
 default_role = "code"  # docstrings are Markdown: one pair of backticks is code
 autodoc_member_order = "bysource"
@@ -60,7 +60,7 @@ html_sidebars = {
 }
 
 AT_THE_TOP = re.compile(r"\]\((?:\.\./)+(CHANGELOG|CONTRIBUTING|SECURITY)\.md")
-"""Links to documents at the top of the checkout, which have a page under `site` here."""
+"""Links to documents at the top of the checkout, whose pages on the site are under `site`."""
 FILE_NAME = re.compile(r"\[(?:docs/)?[A-Z_]+\.md\]\(")
 """Links whose text is a file name; the site shows the page's title instead."""
 

@@ -37,7 +37,7 @@ __all__ = ["RESULTS", "pages", "shown", "start_figures", "store", "with_numbers"
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 START = "start-on-another-node"
-"""The benchmark whose figures are kept there as JSON."""
+"""The benchmark whose figures are stored there as JSON."""
 BLOCK = re.compile(r"(<!-- numbers: (?P<names>[\w/ -]+) -->\n).*?(<!-- end of numbers -->)", re.DOTALL)
 LINES = "lines"
 WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
@@ -45,13 +45,13 @@ HEADINGS = ("what the paper says", "read as", "paper", "ours", "runs", "toleranc
 
 
 def pages() -> Iterator[Path]:
-    """The documents that may show numbers."""
+    """Yield the documents that can show numbers."""
     yield from sorted((ROOT / "docs").glob("*.md"))
     yield from sorted((ROOT / "docs" / "protocols").glob("*.md"))
 
 
 def with_numbers(text: str) -> str:
-    """The document with the stored numbers."""
+    """Return the document with the stored numbers inserted."""
     return BLOCK.sub(lambda found: f"{found[1]}\n{_table(found['names'].split())}\n{found[3]}", text)
 
 
@@ -104,7 +104,7 @@ def _markdown(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _claims(name: str) -> list[dict[str, str]]:
-    """Return the stored claims of an experiment, or with `NAME/READING` those that are read in this way."""
+    """Return the stored claims of an experiment. With `NAME/READING`, return only those that are read in this way."""
     experiment, _, reading = name.partition("/")
     with (RESULTS / f"{experiment}.csv").open(encoding="utf-8", newline="") as file:
         return [row for row in csv.DictReader(file) if reading in ("", row["read_as"])]
@@ -155,7 +155,7 @@ def _span(line: Sequence[dict[str, str]]) -> str:
 
 
 def start_figures() -> dict[str, Any]:
-    """Return what `benchmarks/start_on_another_node.py --out` wrote when it was last kept."""
+    """Return the stored output of `benchmarks/start_on_another_node.py --out`."""
     found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / f"{START}.json").read_text(encoding="utf-8"))
     return found
 
@@ -193,7 +193,7 @@ def _number(value: str, half: str, unit: str) -> str:
 
 
 def _runs() -> str:
-    """How many runs the experiments of each paper ask for."""
+    """Return a table with the number of runs of each paper's experiments."""
     experiments = [load_experiment(file) for file in sorted((ROOT / "experiments").glob("*.toml"))]
     rows = ["| command | runs |", "| --- | --- |"]
     for paper in sorted({experiment.paper for experiment in experiments}):
@@ -204,7 +204,7 @@ def _runs() -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Store the results that are named, then write the documents."""
+    """Store the named results, then update the documents."""
     parser = argparse.ArgumentParser(prog="python -m docs.results", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("claims", nargs="*", metavar="CLAIMS", type=Path, help="a claims.csv to store first")
     for file in parser.parse_args(arguments).claims:

@@ -60,9 +60,8 @@ class Wave:
 
 @dataclass
 class Reading:
-    """One history read for all resumed subscriptions of a session. It waits for their cuts, then for a final
-    position not below `target`, then for the rows in `need`.
-    """
+    """One history read for all resumed subscriptions of a session. It waits for their cuts, then for a final position
+    not below `target`, and then for the rows in `need`."""
 
     client: str
     session: int
@@ -276,7 +275,7 @@ class Broker(Handovers):
             self.check_wave()
 
     def check_wave(self) -> None:
-        """Echo when all others have echoed, and the own admissions from before the wave are confirmed."""
+        """Echo when all others have echoed, and the broker's own admissions from before the wave are confirmed."""
         wave = self.wave
         if wave is None or wave.waiting or self.released < wave.need or self.handover or not self.alive:
             return
@@ -411,7 +410,7 @@ class Broker(Handovers):
         self.check_readings()
 
     def check_readings(self) -> None:
-        """Start reads whose cuts are all whole, up to the next final position that is not below the clock."""
+        """Start reads whose cuts are all complete, up to the next final position that is not below the clock."""
         for number, reading in list(self.readings.items()):
             session = self.session(reading.client, reading.session)
             if session is None:

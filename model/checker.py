@@ -1,6 +1,5 @@
-"""The checker: it sees the calls and deliveries of applications, and at the end the table of the last final
-position.
-"""
+"""The checker observes the calls and deliveries of applications and, at the end, the table of the last final
+position."""
 
 from dataclasses import dataclass, field
 

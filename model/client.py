@@ -131,7 +131,7 @@ class Client:
 
     # ---- messages
     def receive(self, source: Any, clock: int, kind: str, arguments: tuple[Any, ...]) -> None:
-        """Process a message of the present session; ignore others."""
+        """Process a message of the current session; ignore others."""
         if source == (self.home or self.trying) and arguments[0] == self.session:
             getattr(self, "on_" + kind)(source, *arguments[1:])
 

@@ -214,7 +214,7 @@ class Exploration(World):
         elif word[0] == "heal":
             self.channels.cuts.clear()
             self.channels.blocked.clear()
-        elif word[0] in ("block", "unblock"):  # block b0,b1 b2: nothing passes from b0 or b1 to b2; nobody notices
+        elif word[0] in ("block", "unblock"):  # block b0,b1 b2: no message from b0 or b1 reaches b2, undetected
             for pair in ((p, q) for p in word[1].split(",") for q in word[2].split(",")):
                 (self.channels.blocked.add if word[0] == "block" else self.channels.blocked.discard)(pair)
         else:

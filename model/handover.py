@@ -59,7 +59,7 @@ class Handovers(Routing):
         self.contributions: dict[str, tuple[Key, Contribution]] = {}
         self.reports: dict[Key, set[str]] = {}
 
-    # ---- when
+    # ---- choosing the handover
     def adjusted(self, view: View) -> View:
         """Return the statuses in which a member of the region that was declared joined is joining again."""
         if self.handover and Rule.UNSETTLE not in self.off:
@@ -181,7 +181,7 @@ class Handovers(Routing):
             self.resume()
 
     def process_union(self, contributions: list[Contribution], sealed: dict[Incarnation, Entries]) -> None:
-        """Process logs and seals by timestamp, for this side only, without events that all brokers have processed."""
+        """Process logs and seals by timestamp, for this side only, except events that all brokers have processed."""
         union = {e.key: e for c in contributions for e in c.log}
         for x, entries in sealed.items():
             self.applied[x] = {e.key: (e.timestamp, x) for e in entries}
@@ -292,7 +292,7 @@ class Handovers(Routing):
 
     # ---- links
     def on_link(self, source: Incarnation, link: LinkName, high: int, kind: str, arguments: tuple[Any, ...]) -> None:
-        """Drop a message of a removed link; delay one of a future link."""
+        """Drop a message of a removed link. Delay a message of a future link."""
         if link in self.links:
             self.high = max(self.high, high)
             getattr(self, "link_" + kind)(link, *arguments)

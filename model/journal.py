@@ -29,7 +29,7 @@ class Journal(Membership):
         raise NotImplementedError
 
     def replicate(self) -> None:
-        """Send the journal to its replicas; a new incarnation of a replica gets it from the beginning."""
+        """Send the journal to its replicas. A new incarnation of a replica receives it from the beginning."""
         before, self.replicas = self.replicas, self.current(self.tree.others[self.me.name])
         for replica in self.replicas:
             if replica not in before and self.journal and not self.is_dead(replica):
@@ -56,7 +56,7 @@ class Journal(Membership):
         self.send(source, "held", at + len(entries), self.view)
 
     def on_held(self, source: Incarnation, count: int, view: dict[str, tuple[int, int]]) -> None:
-        """Count an acknowledgement after merging the view: a superseded incarnation may lose its copy."""
+        """Count an acknowledgement after merging the view, because a superseded incarnation may have lost its copy."""
         self.learn(view)
         self.held[source] = max(self.held.get(source, 0), count)
         self.release()

@@ -24,9 +24,9 @@ class World(Protocol):
 class State(Enum):
     """The states of an incarnation."""
 
-    RECOVERING = auto()  # without memory: reads the registers; holds nothing, votes for nothing
+    RECOVERING = auto()  # without memory: reads the registers, and neither holds entries nor votes
     JOINING = auto()  # holds and votes; waits for its first handover
-    MEMBER = auto()  # has completed a handover, or was there in the beginning
+    MEMBER = auto()  # has completed a handover, or has been a member from the start
     STOPPED = auto()  # excluded, or crashed
 
 
@@ -143,7 +143,8 @@ class Membership:
 
     # ---- views
     def learn(self, view: View, seals: dict[Incarnation, Entries] | None = None) -> None:
-        """Merge a view by maximum. A view always travels whole, and before the data that it accompanies counts."""
+        """Merge a view by maximum. A view is always sent completely, and is merged before the data that it accompanies
+        is used."""
         news = False
         for incarnation, entries in (seals or {}).items():
             if incarnation not in self.register.seals and self.me.name in self.tree.electorate[incarnation.name]:
@@ -189,7 +190,7 @@ class Membership:
         self.world.stopped(self.me)
 
     def tell(self, x: Incarnation) -> None:
-        """Send a broker the view, and once the seals that belong to its electorates."""
+        """Send a broker the view and, once, the seals of its electorates."""
         view, count = self.told.get(x, (None, 0))
         seals = self.register.seals
         if view is self.view and count == len(seals):
@@ -274,9 +275,8 @@ class Membership:
         return self.register.ledgers.setdefault(x, Ledger())
 
     def on_prepare(self, source: Incarnation, x: Incarnation, ballot: Ballot) -> None:
-        """Answer with a promise that carries the journal's copy, which does not grow after that. If a live broker is
-        asked about itself, it stops, and its next incarnation, which has the whole journal, promises.
-        """
+        """Answer with a promise that carries the copy of the journal, which does not grow after that. A live broker
+        that is asked about itself stops, and its next incarnation, which has the whole journal, promises."""
         if x == self.me:
             self.stop()
             return
@@ -295,9 +295,8 @@ class Membership:
     def on_promise(
         self, source: Incarnation, x: Incarnation, ballot: Ballot, copy: Entries, accepted: Accepted | None, view: View
     ) -> None:
-        """After f + 1 promises of current incarnations, propose the value of the highest ballot, otherwise the
-        longest copy.
-        """
+        """After f + 1 promises of current incarnations, propose the value of the highest ballot, or else the longest
+        copy."""
         self.learn(view)
         p = self.proposals.get(x)
         if p is None or p.ballot != ballot or p.stage is not Stage.PREPARE:

@@ -56,7 +56,8 @@ class LocalState(Enum):
 
 @dataclass
 class Local:
-    """A subscription of a client of this broker. A resumed one brings position, cuts, begin and last numbers."""
+    """The state of a subscription of a client of this broker. If it is resumed, the client supplies position, cuts,
+    begin and last numbers."""
 
     client: str
     name: str
@@ -85,7 +86,7 @@ class Routing(Journal):
         self.advertisements: dict[str, Advertisement] = {}
         self.locals: dict[str, Local] = {}
         self.seen: dict[str, int] = {}
-        """By publisher: every later event has a larger number."""
+        """For each publisher, the last processed number; every later event has a larger one."""
         self.log: dict[tuple[str, int], Event] = {}
         """Processed events that some broker may not have processed."""
 
@@ -142,9 +143,8 @@ class Routing(Journal):
         return False
 
     def spread(self, s: Subscription) -> None:
-        """Send a subscription once towards each overlapping advertisement. Answer for represented ones and own
-        publishers with the number after the last that passed here.
-        """
+        """Send a subscription once towards each overlapping advertisement. Answer for represented ones and for
+        publishers here with the number after the last one that passed here."""
         answers: dict[str, int] = {}
         for link in list(self.links):
             found = self.behind(s.filter, link) if link != s.source else []
@@ -198,7 +198,7 @@ class Routing(Journal):
                 self.answer(s, answers)
 
     def activate(self, s: Subscription) -> None:
-        """Notify every broker that knows the subscription from here that its cut is whole."""
+        """Notify every broker that knows the subscription from here that its cut is complete."""
         s.active = True
         for link, names in self.sent.items():
             if s.name in names:

@@ -7,13 +7,13 @@ class Rule(Enum):
     """The rules; README.md explains each."""
 
     # membership
-    PROMISE_FENCES = auto()  # who has promised to exclude an incarnation accepts no more of its journal
+    PROMISE_FENCES = auto()  # an acceptor that has promised to exclude an incarnation accepts no more of its journal
     STORE_SEAL = auto()  # an exclusion takes effect when f + 1 have stored the sealed journal
     COUNT_CURRENT = auto()  # acks, promises and answers of superseded incarnations do not count
     RECOVER_FIRST = auto()  # an incarnation without memory reads the registers before it holds or votes
     ANNOUNCE_FIRST = auto()  # a joining incarnation contributes when majorities of its group's electorates know it
-    SUSPECT_FIRST = auto()  # f + 1 suspicions before anybody promises
-    PUSH_ON = auto()  # who has promised and knows no decision proposes
+    SUSPECT_FIRST = auto()  # no acceptor promises before f + 1 have suspected
+    PUSH_ON = auto()  # an acceptor that has promised and knows no decision proposes
     KEEP_CLOCK = auto()  # the register keeps a clock that is not below any position that was echoed
     KEEP_VIEW = auto()  # the register keeps the view
     REPLICATE_AGAIN = auto()  # a new incarnation of a replica gets the journal from the beginning
@@ -22,12 +22,12 @@ class Rule(Enum):
     SORT_UNION = auto()  # the union of logs and seals is processed in the order of timestamps
     SHARE_SEEN = auto()  # contributions carry the last number of each publisher
     FREEZE = auto()  # nothing is processed between the contribution and the completion
-    UNSETTLE = auto()  # who is declared joined inside a larger running handover is joining again
-    VOID = auto()  # what was pending across the region starts again
+    UNSETTLE = auto()  # a member that is declared joined during a larger running handover is joining again
+    VOID = auto()  # operations pending across the region start again
     # subscriptions and advertisements
     ACTIVE_REPRESENTS = auto()  # only an active subscription represents others on a link
     ADV_CARRIES_LAST = auto()  # an advertisement carries its publisher's last number
-    FENCE_TELLS_LAST = auto()  # the new home takes the publisher's last number from the fence
+    FENCE_TELLS_LAST = auto()  # the new broker takes the publisher's last number from the fence
     BEGIN = auto()  # a resumed subscription counts publishers without a cut from its beginning
     BEGIN_CONFIRMED = auto()  # that beginning is the largest timestamp of a confirmed event, not the clock
     UNADV_RESTARTS = auto()  # a pending subscription that waits for an ended advertisement starts again

@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def run_all(kind: str, seeds: range, off: Set[Rule], seconds: float) -> None:
-    """Run as many scenarios as fit into the time, and print the violations."""
+    """Run as many scenarios as the time allows, and print the violations."""
     begun, runs, messages = time.monotonic(), 0, 0
     stats: Counter[str] = Counter()
     bad: dict[str, list[int]] = {}

@@ -34,7 +34,7 @@ class Simulator:
         self._received: dict[tuple[Any, Any], int] = {}
         self._lost: dict[tuple[Any, Any], int] = {}
         self.cuts: dict[tuple[str, str], float] = {}
-        """(from, to): no message passes from one name to the other before this time."""
+        """(from, to): the time before which no message passes from one name to the other."""
 
     def after(self, delay: float, action: Callable[..., None], *arguments: Any) -> None:
         self._sequence += 1

@@ -26,7 +26,8 @@ class Event(NamedTuple):
 
     @property
     def order(self) -> tuple[int, str, int]:
-        """Sorting by timestamp is a causal order: an effect has a larger timestamp than its cause."""
+        """Return the sort key. Sorting by timestamp is a causal order, because an effect has a larger timestamp than
+        its cause."""
         return self.timestamp, self.publisher, self.number
 
 
@@ -100,9 +101,8 @@ class Tree:
         return found
 
     def links(self, view: View, region: frozenset[str], group: frozenset[str]) -> list[tuple[str, str, frozenset[str]]]:
-        """Return the links among the group, a star around the lowest name, as (a, b, the excluded names that it
-        bypasses).
-        """
+        """Return the links among the group, a star around the lowest name, as (a, b, the excluded names that the link
+        bypasses)."""
         found = [
             (a, b, frozenset[str]())
             for a in sorted(group)

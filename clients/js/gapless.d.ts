@@ -1,4 +1,4 @@
-/** A problem that the gateway reported (RFC 9457), or a connection that failed for good. */
+/** A problem that the gateway reported (RFC 9457), or a connection that failed permanently. */
 export class GaplessError extends Error {
     /**
      * @param {string} message
@@ -25,20 +25,20 @@ export class GaplessError extends Error {
     /** Whether a later attempt may succeed. */
     get isTransient(): boolean;
 }
-/** History that the subscription asked for and that no broker holds any more. The iteration may be continued. */
+/** Reports requested history that no broker has any more. The iteration can be continued. */
 export class SkippedError extends GaplessError {
     /** @param {Skipped} skipped */
     constructor(skipped: Skipped);
     /** The missing numbers by publisher. */
     lost: Record<string, unknown>;
-    /** The positions between which something is missing, if they are known. */
+    /** The positions between which events are missing, if they are known. */
     gap: [string, string] | null;
 }
-/** A client of one network. It holds no connection by itself. */
+/** A client of one network. It opens connections only for calls and subscriptions. */
 export class Client {
     /**
-     * @param {string | string[]} urls where brokers serve HTTP, such as "http://127.0.0.1:8400"; with several, the client
-     *   turns to another one when its own cannot be reached
+     * @param {string | string[]} urls the HTTP addresses of brokers, such as "http://127.0.0.1:8400"; with several, the client
+     *   uses another one when the current one is unreachable
      * @param {ClientOptions} [options]
      */
     constructor(urls: string | string[], options?: ClientOptions);
@@ -49,7 +49,7 @@ export class Client {
     /** Use the next broker from now on. */
     turn(): void;
     /**
-     * Publish one event; resolves when f + 1 brokers hold it. It is retried with the same id, so nothing is published
+     * Publish one event; resolves when f + 1 brokers have it. Retries use the same id, so the event is not published
      * twice.
      * @param {Draft} event
      * @returns {Promise<Published>}
@@ -65,27 +65,27 @@ export class Client {
         position?: string;
     }>;
     /**
-     * Subscribe. The result is an async iterable of events; `await subscription.ready` for the starting cut.
+     * Subscribe. The result is an async iterable of events. `subscription.ready` resolves when the starting cut is fixed.
      * @param {string} [filter]
      * @param {SubscribeOptions} [options]
      * @returns {Subscription}
      */
     subscribe(filter?: string, options?: SubscribeOptions): Subscription;
     /**
-     * Read history: all matching events between two positions, then the end.
+     * Read history: iterate over all matching events between two positions.
      * @param {string} [filter]
      * @param {SubscribeOptions} [options]
      * @returns {Subscription}
      */
     read(filter?: string, options?: SubscribeOptions): Subscription;
     /**
-     * Attach to a durable subscription: the network remembers what was acknowledged.
+     * Attach to a durable subscription, whose acknowledged events the network remembers.
      * @param {string} name
      * @param {DurableOptions} [options]
      * @returns {DurableSubscription}
      */
     durable(name: string, options?: DurableOptions): DurableSubscription;
-    /** All durable subscriptions. @returns {Promise<any[]>} */
+    /** Return all durable subscriptions. @returns {Promise<any[]>} */
     durables(): Promise<any[]>;
     /** Continue a durable subscription from another position. @param {string} name @param {string} to */
     moveDurable(name: string, to: string): Promise<void>;
@@ -103,7 +103,7 @@ export class Client {
         signal?: AbortSignal;
     }): Promise<Response>;
     /**
-     * Send one request once; a `GaplessError` if its answer is no success.
+     * Send a request once. Throws a `GaplessError` if the response is not successful.
      * @param {string} method
      * @param {string} path
      * @param {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>, url?: string}} [more] `url`: at
@@ -131,7 +131,7 @@ export class Subscription implements AsyncIterable<Event> {
     constructor(client: Client, query: Record<string, string>, options: SubscribeOptions);
     /** Resolves when the starting cut is fixed: every matching event published from then on is delivered. */
     ready: Promise<void>;
-    /** Where the subscription is: `subscribe(filter, {resume: cursor})` continues there. Empty if it cannot be resumed. */
+    /** The place where `subscribe(filter, {resume: cursor})` continues. Empty if the subscription cannot be resumed. */
     get cursor(): string;
     /** The broker that serves the subscription now. */
     get url(): string;
@@ -144,7 +144,7 @@ export class Subscription implements AsyncIterable<Event> {
     [Symbol.asyncIterator](): this;
     #private;
 }
-/** A durable subscription: acknowledge what was processed. */
+/** A durable subscription. The application acknowledges the events it has processed. */
 export class DurableSubscription extends Subscription {
     /**
      * @param {Client} client
@@ -153,16 +153,16 @@ export class DurableSubscription extends Subscription {
      */
     constructor(client: Client, name: string, { filter, ack, share, replace, ...more }: DurableOptions);
     /**
-     * Acknowledge events: they are never delivered again. Without `share`, an event stands for all before it, too.
+     * Acknowledge events, which are then never redelivered. Without `share`, this includes all earlier events.
      * @param {...(Event | Event[])} events
-     * @returns {Promise<number>} how many deliveries no longer wait for their acknowledgement
+     * @returns {Promise<number>} the number of deliveries that this call acknowledged
      */
     ack(...events: (Event | Event[])[]): Promise<number>;
     /**
-     * Give events back: they are delivered again, with `share` to any member.
+     * Return events for redelivery; with `share`, to any member.
      * @param {Event | Event[]} events
      * @param {{delaySeconds?: number}} [options]
-     * @returns {Promise<number>} how many deliveries no longer wait
+     * @returns {Promise<number>} the number of deliveries that were returned
      */
     nack(events: Event | Event[], { delaySeconds }?: {
         delaySeconds?: number;
@@ -178,7 +178,7 @@ export type AttributeValue = string | number | boolean;
 export type Draft = {
     attributes?: Record<string, AttributeValue> | undefined;
     /**
-     * names the event, so that a retry publishes nothing twice; by default a random one
+     * identifies the event, so that a retry does not publish it again; random by default
      */
     id?: string | undefined;
     /**
@@ -188,7 +188,7 @@ export type Draft = {
     text?: string | undefined;
     data_base64?: string | undefined;
     /**
-     * positions of the events that this one is a direct effect of
+     * positions of the direct causes of this event
      */
     causes?: string[] | undefined;
 };
@@ -217,20 +217,20 @@ export type Published = {
 };
 export type ClientOptions = {
     /**
-     * proves the user; a function is asked for each request
+     * authenticates the user; a function is called for each request
      */
     token?: string | (() => string | Promise<string>) | undefined;
     /**
-     * how long a call may be retried; 30 s by default
+     * how long a call is retried; 30 s by default
      */
     timeoutMs?: number | undefined;
     /**
-     * a stream that is silent for longer is reconnected; 45 s by default (the gateway sends
-     * something every 15 s)
+     * how long a stream can be silent before it is reconnected; 45 s by default (the gateway sends
+     * data every 15 s)
      */
     idleMs?: number | undefined;
     /**
-     * instead of the global one
+     * a replacement for the global `fetch`
      */
     fetch?: typeof fetch | undefined;
 };
@@ -240,17 +240,17 @@ export type SubscribeOptions = {
      */
     since?: string | undefined;
     /**
-     * ends the stream there; "now" is the newest position
+     * the position at which the stream ends; "now" is the newest one
      */
     until?: string | undefined;
     /**
-     * the `cursor` of an earlier subscription
+     * the `cursor` of an earlier subscription, from which to continue
      */
     resume?: string | undefined;
     signal?: AbortSignal | undefined;
     /**
-     * told about history that no broker holds any more; without it the
-     * iteration throws a `SkippedError`, and may be continued
+     * called with history that no broker has any more; without it, the
+     * iteration throws a `SkippedError`, and can be continued
      */
     onSkipped?: ((gap: Skipped) => void) | undefined;
     onState?: ((state: "connected" | "disconnected" | "caught-up", reason?: Error) => void) | undefined;
@@ -258,11 +258,11 @@ export type SubscribeOptions = {
 export type DurableOptions = {
     filter?: string | undefined;
     /**
-     * "auto" lets the gateway acknowledge what it has sent
+     * with "auto", the gateway acknowledges the events it has sent
      */
     ack?: "manual" | "auto" | undefined;
     /**
-     * share the events with other members of the same name
+     * share the events with the other members of the same subscription
      */
     share?: boolean | undefined;
     /**

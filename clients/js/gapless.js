@@ -1,7 +1,7 @@
 /**
  * A client of the Gapless HTTP gateway for browsers, Node, Deno and Bun, without dependencies.
  *
- * Every matching event published after `subscription.ready` is delivered, exactly once, also across reconnections:
+ * Every matching event published after `subscription.ready` is delivered, exactly once, even if connections break:
  * a stream continues after the last event that the application took, at this broker or another one of `urls`.
  *
  * A stream is read only as fast as the application takes events. A slow application lags and is served from history.
@@ -15,11 +15,11 @@
  * An event to publish. The payload is one of `data`, `text` and `data_base64`.
  * @typedef {object} Draft
  * @property {Record<string, AttributeValue>} [attributes]
- * @property {string} [id] names the event, so that a retry publishes nothing twice; by default a random one
+ * @property {string} [id] identifies the event, so that a retry does not publish it again; random by default
  * @property {unknown} [data] any JSON value
  * @property {string} [text]
  * @property {string} [data_base64]
- * @property {string[]} [causes] positions of the events that this one is a direct effect of
+ * @property {string[]} [causes] positions of the direct causes of this event
  */
 
 /**
@@ -41,29 +41,29 @@
 
 /**
  * @typedef {object} ClientOptions
- * @property {string | (() => string | Promise<string>)} [token] proves the user; a function is asked for each request
- * @property {number} [timeoutMs] how long a call may be retried; 30 s by default
- * @property {number} [idleMs] a stream that is silent for longer is reconnected; 45 s by default (the gateway sends
- *   something every 15 s)
- * @property {typeof globalThis.fetch} [fetch] instead of the global one
+ * @property {string | (() => string | Promise<string>)} [token] authenticates the user; a function is called for each request
+ * @property {number} [timeoutMs] how long a call is retried; 30 s by default
+ * @property {number} [idleMs] how long a stream can be silent before it is reconnected; 45 s by default (the gateway sends
+ *   data every 15 s)
+ * @property {typeof globalThis.fetch} [fetch] a replacement for the global `fetch`
  */
 
 /**
  * @typedef {object} SubscribeOptions
  * @property {string} [since] a position, "earliest", a time, or an age such as "10m"
- * @property {string} [until] ends the stream there; "now" is the newest position
- * @property {string} [resume] the `cursor` of an earlier subscription
+ * @property {string} [until] the position at which the stream ends; "now" is the newest one
+ * @property {string} [resume] the `cursor` of an earlier subscription, from which to continue
  * @property {AbortSignal} [signal]
- * @property {(gap: Skipped) => void} [onSkipped] told about history that no broker holds any more; without it the
- *   iteration throws a `SkippedError`, and may be continued
+ * @property {(gap: Skipped) => void} [onSkipped] called with history that no broker has any more; without it, the
+ *   iteration throws a `SkippedError`, and can be continued
  * @property {(state: "connected" | "disconnected" | "caught-up", reason?: Error) => void} [onState]
  */
 
 /**
  * @typedef {object} DurableOptions
  * @property {string} [filter]
- * @property {"manual" | "auto"} [ack] "auto" lets the gateway acknowledge what it has sent
- * @property {boolean} [share] share the events with other members of the same name
+ * @property {"manual" | "auto"} [ack] with "auto", the gateway acknowledges the events it has sent
+ * @property {boolean} [share] share the events with the other members of the same subscription
  * @property {boolean} [replace] replace the filter if the subscription has another one
  * @property {AbortSignal} [signal]
  * @property {(state: "connected" | "disconnected" | "caught-up", reason?: Error) => void} [onState]
@@ -76,7 +76,7 @@ const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5_000;
 const ACKS_MAX = 1_000;
 
-/** A problem that the gateway reported (RFC 9457), or a connection that failed for good. */
+/** A problem that the gateway reported (RFC 9457), or a connection that failed permanently. */
 export class GaplessError extends Error {
   /**
    * @param {string} message
@@ -100,7 +100,7 @@ export class GaplessError extends Error {
   }
 }
 
-/** History that the subscription asked for and that no broker holds any more. The iteration may be continued. */
+/** Reports requested history that no broker has any more. The iteration can be continued. */
 export class SkippedError extends GaplessError {
   /** @param {Skipped} skipped */
   constructor(skipped) {
@@ -108,20 +108,20 @@ export class SkippedError extends GaplessError {
     this.name = "SkippedError";
     /** The missing numbers by publisher. */
     this.lost = skipped.lost;
-    /** The positions between which something is missing, if they are known. */
+    /** The positions between which events are missing, if they are known. */
     this.gap = skipped.gap;
   }
 }
 
-/** A client of one network. It holds no connection by itself. */
+/** A client of one network. It opens connections only for calls and subscriptions. */
 export class Client {
   /** @type {string[]} */ #urls;
   /** @type {ClientOptions} */ #options;
   #at = 0;
 
   /**
-   * @param {string | string[]} urls where brokers serve HTTP, such as "http://127.0.0.1:8400"; with several, the client
-   *   turns to another one when its own cannot be reached
+   * @param {string | string[]} urls the HTTP addresses of brokers, such as "http://127.0.0.1:8400"; with several, the client
+   *   uses another one when the current one is unreachable
    * @param {ClientOptions} [options]
    */
   constructor(urls, options = {}) {
@@ -146,7 +146,7 @@ export class Client {
   }
 
   /**
-   * Publish one event; resolves when f + 1 brokers hold it. It is retried with the same id, so nothing is published
+   * Publish one event; resolves when f + 1 brokers have it. Retries use the same id, so the event is not published
    * twice.
    * @param {Draft} event
    * @returns {Promise<Published>}
@@ -170,7 +170,7 @@ export class Client {
   }
 
   /**
-   * Subscribe. The result is an async iterable of events; `await subscription.ready` for the starting cut.
+   * Subscribe. The result is an async iterable of events. `subscription.ready` resolves when the starting cut is fixed.
    * @param {string} [filter]
    * @param {SubscribeOptions} [options]
    * @returns {Subscription}
@@ -181,7 +181,7 @@ export class Client {
   }
 
   /**
-   * Read history: all matching events between two positions, then the end.
+   * Read history: iterate over all matching events between two positions.
    * @param {string} [filter]
    * @param {SubscribeOptions} [options]
    * @returns {Subscription}
@@ -191,7 +191,7 @@ export class Client {
   }
 
   /**
-   * Attach to a durable subscription: the network remembers what was acknowledged.
+   * Attach to a durable subscription, whose acknowledged events the network remembers.
    * @param {string} name
    * @param {DurableOptions} [options]
    * @returns {DurableSubscription}
@@ -200,7 +200,7 @@ export class Client {
     return new DurableSubscription(this, name, options);
   }
 
-  /** All durable subscriptions. @returns {Promise<any[]>} */
+  /** Return all durable subscriptions. @returns {Promise<any[]>} */
   async durables() {
     return (await this.request("GET", "/durable")).json();
   }
@@ -242,7 +242,7 @@ export class Client {
   }
 
   /**
-   * Send one request once; a `GaplessError` if its answer is no success.
+   * Send a request once. Throws a `GaplessError` if the response is not successful.
    * @param {string} method
    * @param {string} path
    * @param {{body?: unknown, signal?: AbortSignal, headers?: Record<string, string>, url?: string}} [more] `url`: at
@@ -317,7 +317,7 @@ export class Subscription {
     this.#first.catch((error) => this.#rejectReady(error));
   }
 
-  /** Where the subscription is: `subscribe(filter, {resume: cursor})` continues there. Empty if it cannot be resumed. */
+  /** The place where `subscribe(filter, {resume: cursor})` continues. Empty if the subscription cannot be resumed. */
   get cursor() {
     return this.#cursor;
   }
@@ -369,7 +369,7 @@ export class Subscription {
     return { value: undefined, done: true };
   }
 
-  /** The next message; null if the subscription was closed meanwhile. @returns {Promise<Message | null>} */
+  /** Return the next message; null if the subscription was closed meanwhile. @returns {Promise<Message | null>} */
   async #take() {
     const first = this.#first;
     this.#first = null;
@@ -381,7 +381,7 @@ export class Subscription {
     }
   }
 
-  /** One message, from a connection that is made again whenever it fails. @returns {Promise<Message | null>} */
+  /** Return one message, and reconnect whenever the connection fails. @returns {Promise<Message | null>} */
   async #open() {
     while (!this.#hasEnded) {
       try {
@@ -439,7 +439,7 @@ export class Subscription {
   }
 }
 
-/** A durable subscription: acknowledge what was processed. */
+/** A durable subscription. The application acknowledges the events it has processed. */
 export class DurableSubscription extends Subscription {
   /** @type {Client} */ #client;
   /** @type {string} */ #name;
@@ -457,9 +457,9 @@ export class DurableSubscription extends Subscription {
   }
 
   /**
-   * Acknowledge events: they are never delivered again. Without `share`, an event stands for all before it, too.
+   * Acknowledge events, which are then never redelivered. Without `share`, this includes all earlier events.
    * @param {...(Event | Event[])} events
-   * @returns {Promise<number>} how many deliveries no longer wait for their acknowledgement
+   * @returns {Promise<number>} the number of deliveries that this call acknowledged
    */
   async ack(...events) {
     const ids = events.flat().map((event) => event.id);
@@ -471,10 +471,10 @@ export class DurableSubscription extends Subscription {
   }
 
   /**
-   * Give events back: they are delivered again, with `share` to any member.
+   * Return events for redelivery; with `share`, to any member.
    * @param {Event | Event[]} events
    * @param {{delaySeconds?: number}} [options]
-   * @returns {Promise<number>} how many deliveries no longer wait
+   * @returns {Promise<number>} the number of deliveries that were returned
    */
   async nack(events, { delaySeconds = 0 } = {}) {
     return await this.#send({ nack: [events].flat().map((event) => event.id), delay_s: delaySeconds });
@@ -494,7 +494,7 @@ export class DurableSubscription extends Subscription {
 }
 
 /**
- * The server-sent events of a response. A stream that is silent for too long fails.
+ * Yield the server-sent events of a response. A stream that is silent for too long fails.
  * @param {Response} response
  * @param {number} idleMs
  * @returns {AsyncGenerator<Message, void, void>}
@@ -555,7 +555,7 @@ function reasonOf(error) {
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
-/** Doubles with each attempt, in random halves, so that clients of a lost broker do not return at once. @param {number} attempt */
+/** Return a pause that doubles with each attempt, half of it random, to spread reconnections. @param {number} attempt */
 function pauseMs(attempt) {
   const most = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(attempt, 10));
   return most / 2 + (Math.random() * most) / 2;

@@ -91,7 +91,7 @@ def _arrows() -> dict[str, set[str]]:
         if own not in ("", "__init__", "__main__"):
             found[own] |= {other for other in map(_part, _imports(file)) if other in WORDS and other != own}
     for part in ("cli", "gapless_papers"):
-        found[part] -= {"gapless_spark"}  # its commands open it when they are called, if it is there
+        found[part] -= {"gapless_spark"}  # the commands load it on demand, if it is installed
     return found
 
 

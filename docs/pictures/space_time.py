@@ -29,7 +29,7 @@ class _Message(NamedTuple):
     received_ms: float | None
     label: str
     lane: int = 0
-    """The number of other messages that travel beside it."""
+    """The number of other messages drawn next to this one."""
 
 
 class SpaceTime(NamedTuple):
@@ -120,7 +120,7 @@ class SpaceTime(NamedTuple):
 
 
 def _acts(trace: Trace) -> Iterator[tuple[str, float, str]]:
-    """Return the actions of clients and their notifications, one line for each moment."""
+    """Yield the actions of clients and their notifications, one line for each moment."""
     found: dict[tuple[str, float], list[str]] = {}
     events: dict[tuple[str, float, str], list[str]] = {}
     for act in trace.history:
@@ -159,7 +159,7 @@ def _run(scenario: Scenario) -> tuple[Trace, list[_Message]]:
 
 
 def _together(messages: list[_Message]) -> Iterator[_Message]:
-    """Merge messages of a kind that travel side by side; place different kinds next to each other."""
+    """Merge messages of one kind that are sent at the same time; place different kinds next to each other."""
     found: dict[tuple[Any, ...], list[str]] = {}
     for message in messages:
         found.setdefault(message[:5], []).append(message.label)

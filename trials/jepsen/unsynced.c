@@ -1,10 +1,11 @@
-/* A preloaded library that notes how to undo each write to the files of one directory until the file is synced.
+/* A preloaded library that records how to undo each write to the files of a directory until the file is synced.
  *
- * After a SIGKILL, which loses no write, undoing what is noted leaves what a power failure could leave (power.py).
+ * After a SIGKILL, which loses no write, undoing the recorded writes leaves a possible result of a power failure
+ * (power.py).
  * UNSYNCED_DATA names the directory, UNSYNCED_NOTES the one for the notes: for each file, records of four numbers
  * (the offset, the length of the old content there, the length of the new one, the old size), and the old content.
- * Only pwrite, write, ftruncate, fsync and fdatasync are noted: SQLite uses no others for data. Names are taken to
- * be durable, and shared memory is not a file that survives.
+ * Only pwrite, write, ftruncate, fsync and fdatasync are noted: SQLite uses no others for data. Names are assumed
+ * to be durable, and shared memory does not survive.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -44,7 +45,7 @@ __attribute__((constructor)) static void prepare(void) {
     real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
 }
 
-/* Return the file of the notes on this file, or -1 if it is not in the directory. */
+/* Return the file with the records of this file, or -1 if it is not in the directory. */
 static int notes_on(int fd, struct stat *state) {
     char link[64], path[PATH_MAX], place[2 * PATH_MAX];
     if (!data || !folder || fstat(fd, state) || !S_ISREG(state->st_mode)) return -1;

@@ -1,4 +1,4 @@
-/** A network of real brokers for tests, in a process of its own that obeys commands. */
+/** A network of real brokers for tests, in a separate process that follows commands. */
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -25,7 +25,7 @@ export async function startNetwork(...options) {
   return {
     urls,
     crash: (/** @type {string} */ name) => say(`crash ${name}`),
-    /** End all HTTP connections of a broker, which goes on. */
+    /** End all HTTP connections of a broker, which continues to run. */
     cut: (/** @type {string} */ name) => say(`cut ${name}`),
     stop: async () => {
       child.stdin.end();

@@ -1,4 +1,4 @@
-/** Requests to the broker, with the token of this tab. The token is kept nowhere else, and sent by this script only. */
+/** Requests to the broker, with the token of this tab. The token is stored nowhere else, and only this script sends it. */
 
 import { Client, GaplessError } from "/console/gapless.js";
 
@@ -9,14 +9,14 @@ export { GaplessError };
 export const session = {
   get token() { return sessionStorage.getItem(KEY) ?? ""; },
   set token(value) { value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY); },
-  /** What `/api/me` said. */
+  /** The answer of `/api/me`. */
   me: null,
   get rights() { return this.me?.rights ?? {}; },
 };
 
 export const client = new Client(location.origin, { token: () => session.token, timeoutMs: 8000 });
 
-/** The JSON of an answer; a `GaplessError` if it is a problem. */
+/** Return the JSON of a response. Throws a `GaplessError` if it is a problem document. */
 export async function get(path) {
   return (await client.open("GET", path, { signal: AbortSignal.timeout(8000) })).json();
 }
@@ -28,7 +28,7 @@ export async function send(method, path, body) {
 
 const IDLE_MS = 8000;
 
-/** The lines of `/api/watch`, as they come. A `GaplessError` if the broker ends the stream, or says nothing for 8 s. */
+/** Yield the lines of `/api/watch`. Throws a `GaplessError` if the broker ends the stream, or is silent for 8 s. */
 export async function* lines(query, signal) {
   const silence = new AbortController();
   let timer = 0;

@@ -43,7 +43,7 @@ function route() {
   if (isNew) watchAll();
 }
 
-/** Watch the network, and what the view shows besides. */
+/** Watch the network, and the additional topics of the current view. */
 function watchAll() {
   isPaused = document.hidden;
   if (!session.me?.rights.status || isPaused) return;
@@ -60,13 +60,13 @@ function watchAll() {
   });
 }
 
-/** The plots begin in the past: brokers remember it. */
+/** Load the samples that brokers have stored, so that plots begin before the page was opened. */
 function recall() {
   watch.recent = [];
   if (session.me?.rights.status) get("/api/samples").then((answer) => watch.remember(answer), () => {});
 }
 
-/** A page that nobody sees costs its broker nothing. */
+/** Stop watching while the page is hidden, to save the broker work. */
 function seenOrHidden() {
   clearTimeout(hiding);
   if (document.hidden) { hiding = setTimeout(() => { isPaused = true; pause(); }, HIDDEN_MS); return; }

@@ -49,7 +49,7 @@ async function load(position) {
   }
 }
 
-/** Events that name causes, to begin with. */
+/** Show recent events that name causes, as starting points. */
 async function suggest() {
   show(parts.graph, h("p", { class: "empty" }, "Choose an event in Events, or one of these. An event names its direct causes in the attribute causes."));
   const found = [];
@@ -64,7 +64,7 @@ async function suggest() {
   show(parts.list, table("Events of the last hour that name causes", ["Time", "Event", "Attributes"], rows, "No event of the last hour names causes."));
 }
 
-/** By position: its column, 0 for the event itself, and by what it is. */
+/** Return the column and the kind of each event, by position. Causes have negative columns, effects positive ones. */
 function columns(graph, centre) {
   const [before, after] = [new Map(), new Map()];
   for (const { from, to } of graph.edges) {
@@ -90,7 +90,7 @@ function columns(graph, centre) {
   return places;
 }
 
-/** Rows within columns: each event beside the middle of those that it is connected to. */
+/** Return the row of each event within its column: next to the middle of the events it is connected to. */
 function rows(graph, places) {
   const byColumn = new Map();
   for (const { position } of graph.nodes) {

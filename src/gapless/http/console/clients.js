@@ -1,4 +1,4 @@
-/** Clients, filters and what covers them, durable subscriptions, and what blocks publishers. */
+/** The view of clients, their filters with covering filters, durable subscriptions, and blocked publishers. */
 
 import { get, send, session } from "/console/api.js";
 import { ask, count, duration, h, pill, show, table } from "/console/dom.js";
@@ -45,7 +45,7 @@ export const clients = {
   },
 };
 
-/** What an operator did is seen at once. */
+/** Reload the lists, so that the effect of an operator's action is visible at once. */
 async function refresh() {
   for (const [topic, path] of [["sessions", "/api/sessions"], ["durables", "/durable"]]) {
     try {

@@ -1,4 +1,4 @@
-/** Elements and texts. Everything foreign goes into the page as text, never as markup. */
+/** Creates elements and texts. External data is inserted as text, never as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -14,15 +14,15 @@ function filled(node, props, children) {
   return node;
 }
 
-/** One HTML element. */
+/** Create an HTML element. */
 export const h = (tag, props = {}, ...children) => filled(document.createElement(tag), props, children);
 
-/** One SVG element. */
+/** Create an SVG element. */
 export const s = (tag, props = {}, ...children) => filled(document.createElementNS(SVG, tag), props, children);
 
 export const byId = (id) => document.getElementById(id);
 
-/** Replace what an element holds. The focus and the place of what can be scrolled stay. */
+/** Replace the children of an element. The focus and the scroll positions are kept. */
 export function show(node, ...children) {
   const focused = node.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
   const scrolled = [...node.querySelectorAll(".scroll")].map(({ scrollLeft, scrollTop }) => [scrollLeft, scrollTop]);
@@ -31,7 +31,7 @@ export function show(node, ...children) {
   if (scrolled.some(([left, top]) => left || top)) node.querySelectorAll(".scroll").forEach((each, i) => { [each.scrollLeft, each.scrollTop] = scrolled[i] ?? [0, 0]; });
 }
 
-/** A table; cells are texts or elements, and a heading that begins with # is one of numbers. */
+/** Create a table. Cells are texts or elements; a heading that begins with # marks a column of numbers. */
 export function table(caption, headings, rows, empty = "Nothing.") {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   const isNumber = headings.map((heading) => heading.startsWith("#"));
@@ -44,7 +44,7 @@ export function table(caption, headings, rows, empty = "Nothing.") {
 
 export const pill = (kind, text) => h("span", { class: `pill ${kind}` }, text);
 
-/** Ask before something that cannot be taken back; resolves to the form's values, or null. */
+/** Ask for confirmation of an irreversible action. Resolves to the form's values, or null. */
 export function ask({ title, text, action, fields = [] }) {
   const dialog = byId("dialog");
   return new Promise((resolve) => {
@@ -64,7 +64,7 @@ export function ask({ title, text, action, fields = [] }) {
 
 const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-/** A number as people read it: 950, 12.3k, 4.5M. */
+/** Return a number in a short form: 950, 12.3k, 4.5M. */
 export function count(number) {
   if (!Number.isFinite(number)) return "–";
   for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
@@ -90,7 +90,7 @@ export function duration(seconds) {
   return size < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`;
 }
 
-/** The time of day, of a date or of seconds since 1970. */
+/** Return the time of day of a date, or of seconds since 1970. */
 export function clock(time, { millis = false } = {}) {
   const date = time instanceof Date ? time : new Date(typeof time === "number" ? time * 1000 : time);
   const text = date.toLocaleTimeString("en-GB");

@@ -1,4 +1,4 @@
-/** Live events by filter, history at any speed, and publishing a test event. */
+/** The view of events: live ones by filter, history at any speed, and a form to publish a test event. */
 
 import { client, session } from "/console/api.js";
 import { byId, clock, h, show } from "/console/dom.js";
@@ -7,7 +7,7 @@ import { filterField, filterHelp } from "/console/filter_field.js";
 const ROWS_MAX = 300;
 const BATCH = 40;
 const STEP_MAX_MS = 2000;
-/** Attributes that the list of events leaves out, or shows in another way. */
+/** Attributes that the list of events omits, or shows in another way. */
 const HIDDEN = ["causes", "datacontenttype"];
 
 let parts = null;
@@ -68,7 +68,7 @@ function stop() {
   if (parts) parts.run.textContent = "Start";
 }
 
-/** What `since` is: a time of day without a zone is meant as the browser's. */
+/** Return `since` for the request. A time without a zone is in the browser's time zone. */
 function begin() {
   const value = parts.since.input.value === "at" ? parts.place.value.trim() : parts.since.input.value;
   return /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(value) ? new Date(value).toISOString() : value;
@@ -101,7 +101,7 @@ async function toggle() {
   if (running === abort) stop();
 }
 
-/** Take events no faster than they can be seen; the broker serves the rest from history when it is asked for. */
+/** Take events no faster than they can be displayed; the broker serves later ones from history on request. */
 async function show_all(subscription, pace, signal) {
   let taken = 0;
   let before = 0;
@@ -121,14 +121,14 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 let isDue = false;
 
-/** Draw once with the next frame. */
+/** Draw once in the next animation frame. */
 function schedule() {
   if (isDue) return;
   isDue = true;
   requestAnimationFrame(() => { isDue = false; draw(); });
 }
 
-/** The list stands still while somebody points at it or is in it with the keyboard. */
+/** Return whether the user points at the list or has the keyboard focus in it; the list then does not move. */
 const isLookedAt = () => parts.list.matches(":hover") || parts.list.querySelector(":focus-visible") !== null;
 
 function draw() {
@@ -167,7 +167,7 @@ function choose(event) {
   ]));
 }
 
-/** All that is known of an event. */
+/** Show all data of an event. */
 export function detail(event, actions) {
   const { row: _, ...facts } = event;
   return [h("h2", {}, event.id), h("dl", { class: "facts" },

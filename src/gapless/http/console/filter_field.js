@@ -1,4 +1,4 @@
-/** A field for a filter that says what is wrong with it, and where, while it is typed. */
+/** A field for a filter that shows errors and their positions while the user types. */
 
 import { send } from "/console/api.js";
 import { h, show } from "/console/dom.js";
@@ -44,7 +44,7 @@ export function filterField(label, value) {
   };
 }
 
-/** The filter with the place of the error marked, and what is wrong. */
+/** Show the filter with the position of the error marked, and the error. */
 function complaint(text, error) {
   const at = error.problem?.position;
   if (at === undefined) return h("p", { class: "error" }, error.message);
@@ -63,7 +63,7 @@ const EXAMPLES = [
   ['"content-type" = \'text\'', "other names in double quotes"],
 ];
 
-/** Help with the syntax; an example goes into the field by a click. */
+/** Help with the syntax. A click on an example puts it into the field. */
 export function filterHelp(input) {
   const use = (text) => { input.value = text; input.dispatchEvent(new Event("input")); input.focus(); };
   return h("details", { class: "small" }, h("summary", {}, "How filters are written"),

@@ -1,4 +1,4 @@
-/** What the page watches, as one stream of its broker: whole documents first, then what has changed. */
+/** The data that the page watches, as one stream of its broker: whole documents first, then changes. */
 
 import { GaplessError, lines } from "/console/api.js";
 
@@ -7,9 +7,9 @@ const AGAIN_MS = 1000;
 let current = null;
 
 /**
- * Watch some topics instead of those before. `seen(topic, document, problem)` is told of each document whenever it
- * changes, and `failed(error)` when the broker does not answer; then the stream is opened again, unless that returns
- * false.
+ * Watch these topics instead of the previous ones. `seen(topic, document, problem)` is called whenever a document
+ * changes, and `failed(error)` when the broker does not answer; then the stream is opened again, unless `failed`
+ * returns false.
  */
 export async function follow(query, seen, failed) {
   current?.abort();
@@ -30,12 +30,12 @@ export async function follow(query, seen, failed) {
   }
 }
 
-/** Watch nothing any more. */
+/** Stop watching. */
 export function pause() {
   current?.abort();
 }
 
-/** A document with a merge patch (RFC 7396). */
+/** Return a document with a merge patch (RFC 7396) applied. */
 function merged(document, patch) {
   const made = { ...document };
   for (const [key, value] of Object.entries(patch)) {

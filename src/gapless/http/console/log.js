@@ -1,4 +1,4 @@
-/** What the doctor says of the whole network, and the recent log of a broker. */
+/** The view of the problems found in the network, and of the recent log of a broker. */
 
 import { clock, h, pill, show } from "/console/dom.js";
 import { finding } from "/console/network.js";
@@ -8,7 +8,7 @@ const ORDER = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
 
 let parts = null;
 let lines = [];
-/** Of which start of which broker the lines are. */
+/** The broker of the lines, and its start. */
 let of = "";
 
 export const log = {

@@ -1,4 +1,4 @@
-/** Plots of what people ask for first: what brokers remember, and what has come since the page was opened. */
+/** Plots of the most important metrics: the samples that brokers have stored, and those since the page was opened. */
 
 import { bytes, clock, count, duration, h, s, show } from "/console/dom.js";
 
@@ -43,7 +43,7 @@ function perBroker(samples, value) {
   return names.map((name) => ({ name, values: samples.map(({ brokers }) => brokers[name] && value(brokers[name])) })).filter(({ values }) => values.some((one) => one !== undefined));
 }
 
-/** p50 and p99 of all brokers, from how the buckets grew within the last seconds. */
+/** Return p50 and p99 over all brokers, from the growth of the buckets within the last seconds. */
 function percentiles(samples, key) {
   const made = [{ name: "p50", share: 0.5, values: [] }, { name: "p99", share: 0.99, values: [] }];
   let isKnown = false;
@@ -67,7 +67,7 @@ function percentiles(samples, key) {
   return isKnown ? made : [];
 }
 
-/** Where a rank lies in cumulative buckets, on a straight line within its bucket. */
+/** Return the value of a rank in cumulative buckets, interpolated linearly within its bucket. */
 function quantile(bounds, rank) {
   let [lower, below] = [0, 0];
   for (const [bound, sum] of bounds) {
@@ -105,14 +105,14 @@ function draw(chart, samples) {
   return [caption, svg, h("p", { class: "keys" }, series.slice(0, 12).map(({ name, values }, i) => h("span", {}, h("i", { class: `c${i % COLOURS}` }), `${name} `, h("b", {}, values[at] === undefined ? "–" : chart.unit(values[at])))))];
 }
 
-/** Runs of numbers without a hole. */
+/** Return the runs of numbers without a gap. */
 function pieces(values) {
   const found = [[]];
   values.forEach((value, i) => { if (value === undefined) found.push([]); else found.at(-1).push(i); });
   return found.filter((piece) => piece.length > 1);
 }
 
-/** The next round number above. */
+/** Return the next larger round number. */
 function nice(value) {
   const size = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((factor) => factor * size).find((round) => round >= value);

@@ -1,4 +1,4 @@
-/** The view of the network: its tree, each broker, what is wrong, and what happened. */
+/** The view of the network: its tree, each broker, problems, and recent changes. */
 
 import { bytes, clock, count, duration, h, pill, show, table } from "/console/dom.js";
 import { drawTree } from "/console/tree.js";
@@ -66,10 +66,10 @@ function tiles(watch) {
   ];
 }
 
-/** Events that are being replicated are no reason to worry. */
+/** Matches deficits that are normal, because events are being replicated. */
 const IN_FLIGHT = / events at /;
 
-/** What fewer than f + 1 brokers hold: journals that are refilled, data of brokers that must return, and publications. */
+/** Return the data with fewer than f + 1 replicas: incomplete journals, data of absent brokers, publications. */
 function deficits(now) {
   const found = new Set();
   for (const broker of Object.values(now.brokers)) {

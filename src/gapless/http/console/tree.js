@@ -1,4 +1,4 @@
-/** The tree of brokers as a picture: who is up, who takes over for whom, and what travels between them. */
+/** Draws the tree of brokers: their states, successors of excluded brokers, and the traffic between them. */
 
 import { bytes, count, s } from "/console/dom.js";
 import { exclusions, handovers } from "/console/watch.js";
@@ -11,7 +11,7 @@ const MARGIN = 22;
 const FLOW_MS = 1100;
 const [SCALE_MIN, SCALE_MAX] = [0.8, 1.15];
 
-/** By broker: where its middle is. The root is the middle of the tree, so that the picture is flat. */
+/** Return the centre of each broker's box. The root is a centre of the tree, so that the picture is flat. */
 export function layout(names, links) {
   const around = Object.fromEntries(names.map((name) => [name, []]));
   for (const [a, b] of links) { around[a].push(b); around[b].push(a); }
@@ -48,7 +48,7 @@ const SIGNS = {
   other: ["warn", "M0 -6l6 11h-12z"],
 };
 
-/** The drawing; `choose` is called with the name of a broker. */
+/** Return the drawing. `choose` is called with the name of a broker that the user selects. */
 export function drawTree(watch, chosen, choose) {
   const { now } = watch;
   const names = Object.keys(now.brokers);
@@ -83,14 +83,14 @@ function link({ now, traffic }, places, a, b) {
   );
 }
 
-/** Moving dots; the drawing is made anew every second, so they start where they would be. */
+/** Moving dots. The drawing is replaced every second, so the dots start at their current positions. */
 function flow(d, width) {
   const path = s("path", { class: "flow", d, "stroke-width": width });
   path.style.animationDelay = `${-(performance.now() % FLOW_MS)}ms`;
   return path;
 }
 
-/** An arrow from the broker that takes over to the excluded one. */
+/** Return an arrow from the broker that takes over to the excluded one. */
 function replacement(places, name, successor) {
   const [from, to] = [places[successor], places[name]];
   if (!from || !to) return null;

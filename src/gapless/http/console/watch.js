@@ -1,4 +1,4 @@
-/** What the network was like, second by second: samples for the plots, rates, and what changed. */
+/** The recent state of the network, second by second: samples for plots, rates, and changes. */
 
 const RECENT_MAX = 120;
 const OLDER_MAX = 360;
@@ -14,14 +14,14 @@ export const watch = {
   older: [],
   recent: [],
   get samples() { return [...this.older, ...this.recent]; },
-  /** What changed, newest first: `{time, kind, text}`. */
+  /** Recent changes, newest first: `{time, kind, text}`. */
   changes: [],
   /** Bytes per second of each link, by "a b", from a to b. */
   traffic: {},
-  /** Per second, by broker. */
+  /** Rates per second, by broker. */
   rates: {},
 
-  /** What brokers remember of the time before the page was opened: the answer of `/api/samples`. */
+  /** The samples that brokers stored before the page was opened: the answer of `/api/samples`. */
   remember(answer) {
     const slots = new Map();
     for (const [name, { every_s: every, bounds, rows }] of Object.entries(answer)) {
@@ -80,14 +80,14 @@ export const watch = {
     this.problem = error;
   },
 
-  /** The sum of a rate over all brokers; undefined if no broker reports it. */
+  /** Return the sum of a rate over all brokers; undefined if no broker reports it. */
   total(key) {
     const found = Object.entries(this.rates).filter(([name, rates]) => this.now.brokers[name]?.state !== "down" && rates[key] !== undefined);
     return found.length ? found.reduce((sum, [, rates]) => sum + rates[key], 0) : undefined;
   },
 };
 
-/** One row of `/api/samples` by names. */
+/** Convert one row of `/api/samples` to an object. */
 function figures([time, published, delivered, bytes_out, lag, history, late, confirmation, delivery], bounds) {
   const counts = (row, names) => row && names && { count: row.at(-1), buckets: Object.fromEntries(names.map((bound, i) => [bound, row[i]])) };
   return {
@@ -117,10 +117,10 @@ function changed(name, old, broker) {
   return broker.state === "up" ? `${name} is up` : `${name} is ${broker.state}: ${broker.waits.map((wait) => wait.text).join("; ") || "not ready"}`;
 }
 
-/** Those of one map that another has not. */
+/** Return the entries of one map whose keys another does not have. */
 const entries = (one, other) => [...one].filter(([key]) => !other.has(key));
 
-/** By excluded broker: who says so, and the successor. */
+/** Return, for each excluded broker, a broker that reports the exclusion, and the successor. */
 export function exclusions(now) {
   const found = new Map();
   for (const broker of Object.values(now.brokers)) {
@@ -131,7 +131,7 @@ export function exclusions(now) {
   return found;
 }
 
-/** By the names of the brokers that it is about: the brokers that take part. */
+/** Return the participating brokers of each handover, by the names of the brokers in its region. */
 export function handovers(now) {
   const found = new Map();
   for (const broker of Object.values(now.brokers)) {
