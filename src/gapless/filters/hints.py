@@ -16,6 +16,7 @@ from gapless.filters.names import NAME, is_plain, keyword_of, render_name
 
 _words = re.compile(rf"""'[^']*+'|"[^"]*+"|[0-9.][\w.]*+|({NAME}(?:-{NAME})*+)""").finditer
 _is_hyphenated = re.compile(rf"{NAME}(?:-{NAME})++").fullmatch
+_may_compare_with_name = re.compile(r"""[=>]\s*+(?:"|[^\W\d]|\$)""").search
 
 _OPENING = ("AND", "OR", "NOT", "(")
 _CLOSING = ("AND", "OR", ")", "end")
@@ -24,7 +25,14 @@ _CLOSING = ("AND", "OR", ")", "end")
 
 def filter_hints(text: str) -> list[str]:
     """Return hints about a valid filter; an empty list for nearly all filters."""
-    return list(dict.fromkeys([*_subtractions(text), *_compared_with_names(text), *_stars(text)]))
+    hints: list[str] = []
+    if "-" in text:
+        hints += _subtractions(text)
+    if _may_compare_with_name(text):
+        hints += _compared_with_names(text)
+    if "*" in text:
+        hints += _stars(text)
+    return list(dict.fromkeys(hints))
 
 
 def attribute_hint(name: str) -> str | None:
