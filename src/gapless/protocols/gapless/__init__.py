@@ -28,15 +28,25 @@
 """
 
 from gapless.overlay import Overlay
-from gapless.protocol import Judging, ProtocolSpec, trees_only
-from gapless.protocols.gapless.broker import GaplessBroker
+from gapless.protocol import BrokerNode, BrokerPlace, Invariants, Judging, ProtocolSpec, trees_only
 from gapless.protocols.gapless.client import GaplessClient
 from gapless.protocols.gapless.client_messages import ANSWERS, CLIENT_MESSAGES
 from gapless.protocols.gapless.demands import demand, rewrite
-from gapless.protocols.gapless.invariants import GaplessInvariants
 from gapless.protocols.gapless.messages import BROKER_MESSAGES
 from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.topology import electorates, why_too_small
+
+
+def _broker(place: BrokerPlace, options: GaplessOptions) -> BrokerNode:
+    from gapless.protocols.gapless.broker import GaplessBroker  # a client does not need its sixty modules
+
+    return GaplessBroker(place, options)
+
+
+def _invariants(overlay: Overlay, f: int, options: GaplessOptions) -> Invariants:
+    from gapless.protocols.gapless.invariants import GaplessInvariants
+
+    return GaplessInvariants(overlay, f, options)
 
 
 def _refuses(overlay: Overlay, f: int, options: GaplessOptions) -> str | None:
@@ -48,7 +58,7 @@ PROTOCOL = ProtocolSpec(
     guarantee="gcd",
     summary="gapless causal delivery; clients move behind final positions",
     options=GaplessOptions,
-    broker=GaplessBroker,
+    broker=_broker,
     client=GaplessClient,
     takes_many=True,
     paces=True,
@@ -65,6 +75,6 @@ PROTOCOL = ProtocolSpec(
     judging=Judging(demand, rewrite),
     electorates=electorates,
     refuses=_refuses,
-    invariants=GaplessInvariants,
+    invariants=_invariants,
     copes_with=frozenset({"crash", "restart", "cut", "suspicion", "partition", "disk", "blackout", "clock"}),
 )
