@@ -29,7 +29,7 @@ def data_check(directory: Path, json: bool) -> int:
 
     Example:  gapless data check /var/lib/gapless/b3
 
-    A damaged directory can be moved away: with an empty one, the broker gets back what others hold copies of.
+    Move a damaged directory away: with an empty one, the broker gets back all data that others have copies of.
     """
     from gapless.cli.data import check
 

@@ -196,7 +196,7 @@ def audit(
 ) -> int:
     """Check a trace of any size, or a network while it runs.
 
-    A trace of up to 500,000 rows is judged in this process. Spark judges a larger one, and any if you name a master.
+    A trace of up to 500,000 rows is checked in this process. Spark checks larger ones, and any if you name a master.
 
     Example:  gapless audit out/trace --out out/judged
 
@@ -457,7 +457,7 @@ def pub(
     credentials: Path | None,
     json: bool,
 ) -> int:
-    """Publish JSON lines; ends when all of them are confirmed.
+    """Publish JSON lines, and wait until all are confirmed.
 
     Example:  echo '{"topic": "price", "amount": 7}' | gapless pub
 
@@ -558,7 +558,7 @@ def trace_merge(directory: Path, out: Path, quiesced: bool, clock_skew_ms: float
 @click.option("--against", metavar="TEXT", help="Another filter: does this one cover or overlap it?")
 @json_option
 def filter_check(text: str, event: str | None, against: str | None, json: bool) -> int:
-    """Read a filter: its normal form, and whether it matches an event.
+    """Show a filter's normal form, and whether it matches an event.
 
     Example:  gapless filter check "price < 10" --event '{"price": 7}'
 

@@ -35,7 +35,7 @@ def names(context: click.Context, url: str, credentials: Path | None, json: bool
 @credentials_option
 @json_option
 def names_list(url: str, credentials: Path | None, json: bool) -> int:
-    """List filter, position, lag and client of each.
+    """List durable subscriptions with filter, position, lag and client.
 
     Example:  gapless subscriptions
     """

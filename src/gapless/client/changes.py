@@ -41,7 +41,7 @@ class ConnectionChange(msgspec.Struct, frozen=True):
 
 
 class ConnectionChanges:
-    """Iterates over the changes of a client's connection, beginning with the current state and ending with the client.
+    """Iterates over the changes of a client's connection, from its current state until the client ends.
 
     If the client fails, iteration raises its error, too.
     """

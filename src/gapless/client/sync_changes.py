@@ -9,7 +9,7 @@ __all__ = ["ConnectionChanges"]
 
 
 class ConnectionChanges(Synchronous):
-    """Iterates over the changes of a client's connection, beginning with the current state and ending with the client.
+    """Iterates over the changes of a client's connection, from its current state until the client ends.
 
     If the client fails, iteration raises its error, too.
     """

@@ -17,8 +17,8 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     """
 
     redelivered: bool = False
-    """Whether the event may have been delivered before without an acknowledgement, to this client or to another. False
-    is certain. After a crash, events published up to ten seconds later are marked, too."""
+    """Whether the event may have been delivered before without an acknowledgement, to this client or to another. If
+    False, the event is certainly new. After a crash, events published up to ten seconds later are marked, too."""
     delivery_count: int = 1
     """How many times the event was delivered, including this time. In a group this counts all deliveries to any member;
     otherwise it counts negative acknowledgements (`nack`), by this client or an earlier one."""

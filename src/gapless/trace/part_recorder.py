@@ -94,7 +94,7 @@ class PartRecorder:
     def acknowledged(self, subscription_id: str, count: int, now_us: int, *, is_stored: bool) -> None:
         """Record that everything up to a delivery is about to be acknowledged, or is known to be acknowledged.
 
-        The deliveries are written before: no other client will receive them.
+        The deliveries are written first, because no other client will receive them.
         """
         self._write(records.Acknowledged(subscription_id, count, is_stored, now_us))
         if not is_stored:
