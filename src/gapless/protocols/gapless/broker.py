@@ -53,7 +53,7 @@ from gapless.protocols.gapless.options import GaplessOptions
 from gapless.protocols.gapless.overview import overview
 from gapless.protocols.gapless.routing_state import Link
 from gapless.protocols.gapless.state import BrokerState, Due
-from gapless.protocols.gapless.topology import Topology
+from gapless.protocols.gapless.topology import topology_of
 
 __all__ = ["GaplessBroker"]
 
@@ -170,7 +170,7 @@ class GaplessBroker(BrokerNode):
     """A broker node of the protocol."""
 
     def __init__(self, place: BrokerPlace, options: GaplessOptions) -> None:
-        self._topology = Topology(place.overlay, place.f)
+        self._topology = topology_of(place.overlay, place.f)
         self.state = BrokerState(place.name, place.incarnation * NUMBER_STEP, self._topology, options)
         self.state.owners = place.owners
         if place.disk is not None:

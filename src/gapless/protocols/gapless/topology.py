@@ -27,6 +27,7 @@ __all__ = [
     "electorates",
     "next_hops",
     "status_of",
+    "topology_of",
     "why_too_small",
 ]
 
@@ -81,7 +82,7 @@ class Topology:
         """For each broker: the other brokers whose electorates it belongs to."""
 
     def __reduce__(self) -> tuple[Callable[[Overlay, int], "Topology"], tuple[Overlay, int]]:
-        return _topology, (self.overlay, self.f)
+        return topology_of, (self.overlay, self.f)
 
     @property
     def quorum(self) -> int:
@@ -176,8 +177,8 @@ class Topology:
 
 
 @lru_cache(maxsize=64)
-def _topology(overlay: Overlay, f: int) -> Topology:
-    """Return one shared object for all brokers that are unpickled."""
+def topology_of(overlay: Overlay, f: int) -> Topology:
+    """Return the topology. All brokers of a simulated network share one overlay, and so one topology."""
     return Topology(overlay, f)
 
 
