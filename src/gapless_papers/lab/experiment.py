@@ -53,7 +53,8 @@ series = ["protocol"]
 `[interpretations.NAME]`
 : one reading of something that a paper leaves open: `says` states the assumption, and `where` (values of axes) selects
   the runs that make it. A claim names the interpretation by which it is judged. `free` is the number of choices that
-  were made to fit the numbers; the report states it.
+  were made to fit the numbers; the report states it. `exact = true` marks a reading in which nothing is random, so that
+  its claims are judged from any number of runs, as long as these give equal numbers.
 
 `[[grid]]`
 : lists of values: `protocol`, parameters, and options of protocols as `"options.KEY"`. Each grid gives every
@@ -189,6 +190,8 @@ class Interpretation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: Where = {}
     free: int = 0
     """The number of choices that were fitted to the paper's numbers, which therefore cannot confirm them."""
+    exact: bool = False
+    """Whether nothing in the reading is random, so that fewer runs than `RUNS_LEAST` suffice."""
 
 
 class Quick(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -134,8 +134,22 @@ def test_fewer_than_twenty_runs_decide_nothing(paper: float) -> None:
     assert judge_claim(claim, nineteen).verdict == "uncertain"
     twenty = runs({("a", 2): [90.0, *[100.0] * 18, 110.0]})
     assert judge_claim(claim, twenty).verdict == ("agrees" if paper == 100 else "differs")
-    assert too_few(judge_claim(claim, nineteen)) == "Too few runs: a number is judged by at least 20. "
+    assert too_few(judge_claim(claim, nineteen)) == "Too few runs: at least 20 are needed for a verdict. "
     assert too_few(judge_claim(claim, twenty)) == ""
+
+
+@pytest.mark.parametrize(("protocol", "exact", "verdict"), [
+    ("b", False, "uncertain"), ("b", True, "agrees"), ("a", True, "uncertain"),
+])  # fmt: skip
+def test_few_runs_decide_only_where_nothing_is_random(protocol: str, exact: bool, verdict: str) -> None:
+    """The runs of b give equal numbers; those of a do not, so that calling them exact does not help."""
+    number = Claim("", LATENCY, paper=200.0 if protocol == "a" else 50.0, where={"protocol": protocol, "depth": 4})
+    shape = Claim(
+        "", LATENCY, shape="grows" if protocol == "a" else "flat", along="depth", where={"protocol": protocol}
+    )
+    for claim in (number, shape):
+        assert judge_claim(claim, FOUND, exact=exact).verdict == verdict
+        assert judge_claim(claim, ENOUGH, exact=exact).verdict in ("agrees", "uncertain")
 
 
 def test_an_interval_wider_than_the_tolerance_decides_nothing() -> None:

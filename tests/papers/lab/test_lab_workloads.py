@@ -69,21 +69,23 @@ def confirmed_after(tree: Overlay, broker: str, back: str, dice: random.Random) 
 
 
 @pytest.mark.slow
-def test_with_jitter_one_subscription_of_delta_takes_what_independent_hops_take_and_many_at_once_take_longer() -> None:
-    def latency(newcomers: int) -> list[float]:
+def test_with_jitter_subscriptions_of_delta_take_what_independent_hops_take_and_delay_each_other_at_once() -> None:
+    def latency(newcomers: int, gap_ms: float = 0.0) -> list[float]:
         return [
             fmean(run("tree-subscriptions", "delta", "subscription-latency", seed=seed, depth=5, jitter=True,
-                      newcomers=newcomers)[0].values())
+                      newcomers=newcomers, gap_ms=gap_ms)[0].values())
             for seed in range(30)
         ]  # fmt: skip
 
     tree, dice = binary(5), random.Random(1)
     expected = fmean(confirmed_after(tree, tree.brokers[-1], "", dice) for _ in range(1000))
-    alone, many = estimate(latency(1)), estimate(latency(20))
+    alone, apart, at_once = estimate(latency(1)), estimate(latency(5, gap_ms=5000)), estimate(latency(20))
     assert alone is not None
-    assert many is not None
+    assert apart is not None
+    assert at_once is not None
     assert alone.mean == pytest.approx(expected, abs=alone.half_width)
-    assert many.mean - (many.half_width or 0) > expected
+    assert apart.mean == pytest.approx(expected, abs=2 * (apart.half_width or 0))
+    assert at_once.mean - (at_once.half_width or 0) > expected
 
 
 def test_delta_waits_for_the_farthest_broker() -> None:

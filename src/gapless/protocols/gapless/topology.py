@@ -176,7 +176,7 @@ class Topology:
         return tuple(sorted(names, key=self.overlay.rank.__getitem__))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def topology_of(overlay: Overlay, f: int) -> Topology:
     """Return the topology. All brokers of a simulated network share one overlay, and so one topology."""
     return Topology(overlay, f)

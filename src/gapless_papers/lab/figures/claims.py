@@ -4,7 +4,8 @@ A number agrees if ours is within the noise that the claim allows, which is a sh
 reports. Three cases are undecided: fewer than `RUNS_LEAST` runs, an interval wider than the noise, and a difference
 larger than the noise but smaller than the intervals of both numbers together. A shape holds if it holds on every line.
 A flat line varies by no more than the noise. A growing line never falls by more than the noise, and ends higher by more
-than the noise; for a falling line it is the reverse.
+than the noise; for a falling line it is the reverse. A shape with fewer than `RUNS_LEAST` runs behind a point is
+undecided, too. Only an exact reading, in which nothing is random, needs no repetition.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from gapless_papers.lab.figures.estimate import Estimate, deviation_of, student_
 __all__ = ["RUNS_LEAST", "Judgement", "judge_claim", "paper_half_width"]
 
 RUNS_LEAST = 20
-"""A number measured with fewer runs than this gets no verdict."""
+"""Fewer runs than this decide nothing, unless the reading is exact."""
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -39,29 +40,33 @@ class Judgement(msgspec.Struct, frozen=True):
     """The number of runs behind the number, or behind the point with the fewest runs."""
 
 
-def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False) -> Judgement:
-    """Compare a claim with the runs. Quick runs use smaller networks, so that only shapes are judged, not numbers."""
+def judge_claim(claim: Claim, runs: Runs, *, quick: bool = False, exact: bool = False) -> Judgement:
+    """Compare a claim with the runs.
+
+    Quick runs use smaller networks, so that only shapes are judged, not numbers, and however few the runs are. With
+    `exact`, runs that all give the same numbers are enough, however few they are.
+    """
     if claim.paper is None:
-        return _judge_shape(claim, runs)
-    return Judgement(claim, "unmeasured") if quick else _judge_number(claim, runs)
+        return _judge_shape(claim, runs, any_count=quick, exact=exact)
+    return Judgement(claim, "unmeasured") if quick else _judge_number(claim, runs, exact=exact)
 
 
-def _judge_number(claim: Claim, runs: Runs) -> Judgement:
+def _judge_number(claim: Claim, runs: Runs, *, exact: bool) -> Judgement:
     assert claim.paper is not None
     ours = _averaged(claim, runs) if claim.along else _measured(claim, runs)
     if ours is None:
         return Judgement(claim, "unmeasured")
     difference = ours.mean - claim.paper
     deviation = difference / abs(claim.paper) if claim.paper else None
-    return Judgement(claim, _verdict(claim, abs(difference), ours), ours, deviation, runs=ours.runs)
+    enough = ours.runs >= RUNS_LEAST or (exact and not ours.half_width)
+    verdict = _verdict(claim, abs(difference), ours) if enough else "uncertain"
+    return Judgement(claim, verdict, ours, deviation, runs=ours.runs)
 
 
 def _verdict(claim: Claim, difference: float, ours: Estimate) -> Literal["agrees", "differs", "uncertain"]:
     assert claim.paper is not None
     allowed = claim.noise * abs(claim.paper)
     half = ours.half_width or 0.0
-    if ours.runs < RUNS_LEAST:
-        return "uncertain"
     if difference <= allowed:
         return "agrees" if half <= allowed else "uncertain"
     return "uncertain" if difference <= hypot(half, paper_half_width(claim)) else "differs"
@@ -107,8 +112,9 @@ def _compared(claim: Claim, ours: Estimate, other: Estimate) -> Estimate:
     return Estimate(value, 0.0, min(ours.runs, other.runs), None if half is None else half * scale)
 
 
-def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
-    lines, counts = [], []
+def _judge_shape(claim: Claim, runs: Runs, *, any_count: bool, exact: bool) -> Judgement:
+    lines: list[tuple[str, tuple[float, ...]]] = []
+    found: list[Estimate] = []
     for values, group in runs.where(claim.where).groups(claim.by).items():
         points = [
             (float(x) if not isinstance(x, str) else 0.0, part.estimate(claim.y))
@@ -117,11 +123,14 @@ def _judge_shape(claim: Claim, runs: Runs) -> Judgement:
         ]
         means = tuple(value.mean for _, value in sorted(points, key=lambda point: point[0]) if value is not None)
         lines.append((", ".join(str(value) for value in values), means))
-        counts += [value.runs for _, value in points if value is not None]
+        found += [value for _, value in points if value is not None]
     if not lines or any(len(means) < 2 for _, means in lines):
         return Judgement(claim, "unmeasured")
+    fewest = min(value.runs for value in found)
+    enough = any_count or fewest >= RUNS_LEAST or (exact and not any(value.deviation for value in found))
     holds = all(_has_shape(claim, means) for _, means in lines)
-    return Judgement(claim, "agrees" if holds else "differs", lines=tuple(lines), runs=min(counts))
+    verdict: Literal["agrees", "differs", "uncertain"] = ("agrees" if holds else "differs") if enough else "uncertain"
+    return Judgement(claim, verdict, lines=tuple(lines), runs=fewest)
 
 
 def _has_shape(claim: Claim, means: Sequence[float]) -> bool:

@@ -106,7 +106,8 @@ def method() -> str:
         f"is <em>cannot tell</em> with fewer than {RUNS_LEAST} runs, with an interval wider than the tolerance, or "
         "if the intervals of both numbers together are wider than the difference. Otherwise the number "
         "<em>differs</em>, and the table gives the reason, if it is known. A shape (flat, grows, falls) must hold on "
-        "every line of its figure.</p>"
+        f"every line of its figure, with at least {RUNS_LEAST} runs behind each point. A reading in which nothing is "
+        "random, such as one with constant latencies, is judged with fewer runs if these give equal numbers.</p>"
     )
 
 

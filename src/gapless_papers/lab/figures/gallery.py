@@ -86,9 +86,14 @@ class Gallery:
     def _chapter(self, experiment: Experiment, runs: Runs, failed: int) -> Chapter:
         return Chapter(
             experiment=experiment, runs=len(runs), pictures=tuple(self._pictures(experiment, runs)),
-            judgements=tuple(judge_claim(claim, runs, quick=self._quick) for claim in experiment.claims),
+            judgements=tuple(self._judgements(experiment, runs)),
             failed=failed, repeat=self._repeat_line(experiment),
         )  # fmt: skip
+
+    def _judgements(self, experiment: Experiment, runs: Runs) -> Iterator[Judgement]:
+        for claim in experiment.claims:
+            reading = experiment.interpretations.get(claim.interpretation)
+            yield judge_claim(claim, runs, quick=self._quick, exact=reading is not None and reading.exact)
 
     def write_pdf(self) -> Path:
         """Write the report as a PDF next to its HTML page, and return the path."""

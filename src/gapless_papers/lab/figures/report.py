@@ -182,13 +182,15 @@ def _chapter(chapter: Chapter, figure: Iterator[int], table: Iterator[int]) -> s
         *(_figure(picture, figure) for picture in chapter.pictures),
     ]
     if chapter.judgements:
-        rows = "".join(_claim_row(experiment, judgement) for judgement in chapter.judgements)
+        notes: dict[str, int] = {}
+        rows = "".join(_claim_row(experiment, judgement, notes) for judgement in chapter.judgements)
         headings = "".join(f'<th class="number">{word}</th>' for word in ("paper", "ours", "off by", "runs"))
         caption = _table_caption(table, f"{experiment.title}: statements of the paper, and our results.")
         parts.append(
             f'<table class="claims">{caption}<thead><tr><th>Statement</th>{headings}<th>verdict</th></tr></thead>'
             f"<tbody>{rows}</tbody></table>"
         )
+        parts.append(_notes(notes))
     if chapter.failed:
         parts.append(f'<p><span class="mark differs">{chapter.failed} runs failed</span></p>')
     parts.append(f"<pre><code>{escape(chapter.repeat)}</code></pre></article>")
@@ -218,12 +220,19 @@ def _readings(experiment: Experiment) -> str:
     )
 
 
-def _claim_row(experiment: Experiment, judgement: Judgement) -> str:
+def _notes(notes: Iterable[str]) -> str:
+    """Return the notes below a table, numbered in this order."""
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<ol class="notes">{items}</ol>' if items else ""
+
+
+def _claim_row(experiment: Experiment, judgement: Judgement, notes: dict[str, int]) -> str:
+    """Return a row of the table. Reasons go into `notes`, so that a reason that many rows share is printed once."""
     claim = judgement.claim
     why = ""
-    reason = too_few(judgement) + claim.why
+    reason = (too_few(judgement) + claim.why).strip()
     if reason and judgement.verdict in ("differs", "uncertain"):
-        why = f'<span class="why">{escape(reason)}</span>'
+        why = f"<sup>{notes.setdefault(reason, len(notes) + 1)}</sup>"
     paper = claim.shape or "" if claim.paper is None else _paper_number(claim)
     deviation = "" if judgement.deviation is None else f"{judgement.deviation:+.1%}"
     word = _WORDS[judgement.verdict]
@@ -262,10 +271,10 @@ def _paper_number(claim: Claim) -> str:
 
 
 def too_few(judgement: Judgement) -> str:
-    """Return why a number with too few runs has no verdict."""
-    if judgement.claim.paper is None or not 0 < judgement.runs < RUNS_LEAST:
+    """Return why a statement with too few runs has no verdict."""
+    if judgement.verdict != "uncertain" or not 0 < judgement.runs < RUNS_LEAST:
         return ""
-    return f"Too few runs: a number is judged by at least {RUNS_LEAST}. "
+    return f"Too few runs: at least {RUNS_LEAST} are needed for a verdict. "
 
 
 def _ours(judgement: Judgement) -> str:

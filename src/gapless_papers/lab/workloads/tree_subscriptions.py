@@ -3,8 +3,8 @@
 The tree is full, every hop takes the same time, and clients are next to their brokers. First, publishers advertise.
 Later, some subscriptions are made and become stable. Later still, the newcomers subscribe, each at a leaf drawn by the
 seed and to its own topic. Only the newcomers are measured. Messages on one link keep their order, so with `jitter`
-newcomers that subscribe at once delay each other, most of all if every broker receives every subscription (`delta`);
-`newcomers = 1` measures one alone.
+newcomers that subscribe at once delay each other, most of all if every broker receives every subscription (`delta`).
+With `gap_ms` each newcomer subscribes that much later than the one before, so that none delays another.
 
 - With `distance` each newcomer has its own publisher, that many hops away, at a broker drawn from all such brokers.
 - Without it there is one publisher for all, at the root.
@@ -39,7 +39,7 @@ from gapless_papers.lab.workloads.workload import ScenarioWorkload
 __all__ = ["TreeSubscriptions"]
 
 APART_MS = 20_000.0
-"""Long enough for everything before to be stable, in the deepest tree and with the slowest protocol."""
+"""The time between two stages, enough for the first to become stable in the deepest tree with the slowest protocol."""
 
 
 class TreeSubscriptions(ScenarioWorkload, frozen=True):
@@ -54,6 +54,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
     newcomers: int = 20
     hop_ms: float = 50.0
     jitter: bool = False
+    gap_ms: float = 0.0
     every_ms: float | None = None
 
     def __post_init__(self) -> None:
@@ -65,6 +66,8 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             raise ValueError(f"covered is {self.covered:g}, which is no probability; choose from 0 to 1")
         if not 0 <= self.pivot <= self.depth:
             raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
+        if self.gap_ms < 0:
+            raise ValueError(f"gap_ms is {self.gap_ms:g}, but must be 0 or more")
         if self.every_ms is not None and self.every_ms <= 0:
             raise ValueError(f"every_ms is {self.every_ms:g}, but must be more than 0")
 
@@ -103,6 +106,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         self, number: int, leaf: str, overlay: Overlay, dice: random.Random
     ) -> Iterator[tuple[Client, Action]]:
         """Yield a newcomer, its publisher, and the client with the covering subscription, each with its first call."""
+        start_ms = 2 * APART_MS + number * self.gap_ms
         if self.distance is not None:
             publisher = Client(f"publisher{number}", _at_distance(overlay, leaf, self.distance, dice))
             yield publisher, AdvertiseAction(0.0, publisher.name, f"all{number}", f"topic = {number}")
@@ -112,7 +116,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             yield (
                 source,
                 PublishAction(
-                    2 * APART_MS - length_ms / 2,
+                    start_ms - length_ms / 2,
                     source.name,
                     {"topic": number, "size": 8},
                     ceil(1.5 * length_ms / self.every_ms),
@@ -124,7 +128,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
             yield old, SubscribeAction(APART_MS, old.name, f"old{number}", f"topic = {number}")
         new = Client(f"new{number}", leaf)
         wanted = f"topic = {number} AND size > 7"
-        yield new, SubscribeAction(2 * APART_MS, new.name, f"new{number}", wanted, ready="first")
+        yield new, SubscribeAction(start_ms, new.name, f"new{number}", wanted, ready="first")
 
     def _settle_ms(self) -> float:
         """Return a time long enough for the slowest newcomer: with jitter a path takes twice the mean or more."""

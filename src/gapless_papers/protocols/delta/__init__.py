@@ -55,8 +55,8 @@ Where the paper is incomplete, contradictory, or wrong:
 - *Unsubscribing* is not treated. It is forwarded, remembered, and repeated to brokers that still have the subscription.
 - *Deadlocks in recovery.* Full recovery waits for all neighbours; two neighbours that restart together would wait for
   each other, and one without a connection would not wait at all. See `recovery`. Subscriptions are reported back to the
-  brokers around a source as well as to those on the path to it: else nothing could restore a broker that restarts next
-  to a dead one.
+  brokers around a source as well as to those on the path to it: otherwise nothing could restore a broker that restarts
+  next to a dead one.
 - *Sessions that neither end uses* are closed; the paper keeps every established session.
 
 Advertisements do not exist in the paper: they are accepted at once and change nothing. The starting cuts that traces

@@ -173,7 +173,7 @@ class CausalMulticast:
         return not needed or self.has(needed)
 
     def has(self, needed: dict[str, int]) -> bool:
-        """Return whether this broker has processed each stream up to its number, or need not."""
+        """Return whether this broker has processed each stream up to its number, or no longer has to."""
         processed, settled, dead = self.processed, self.settled, self.dead
         return all(
             processed.get(stream, 0) >= number or settled.get(stream, 0) >= number or stream in dead

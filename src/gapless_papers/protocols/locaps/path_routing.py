@@ -207,7 +207,7 @@ class PathRouting:
         self.answer_advertisements()
 
     def settled(self, number: int) -> None:
-        """Process the news that all brokers have processed this broker's messages up to a number."""
+        """Record that all brokers have processed this broker's messages up to this number."""
         for ended in [ended for ended in self._ended if ended <= number]:
             own, ends = self._ended.pop(ended)
             self._multicast.say(ends, ForgetSubscription(own.name))
