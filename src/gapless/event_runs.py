@@ -29,7 +29,7 @@ _decode = msgspec.msgpack.Decoder().decode
 _checked_column = msgspec.msgpack.Decoder(Column)
 _payloads = msgspec.msgpack.Decoder(list[bytes])
 VALUE_BYTES = 9
-"""The size in bytes that a value other than a string counts."""
+"""The assumed size in bytes of a value other than a string."""
 
 
 class TableError(ValueError):

@@ -50,8 +50,7 @@ def exposure_of_key(path: Path) -> str:
 
 
 def exposure(path: Path, *, is_secret: bool) -> str:
-    """Return a warning about a file that others can write, or, if it contains a secret, read; empty if there
-    is none."""
+    """Return a warning if others can write the file or, with `is_secret`, read it. Otherwise return an empty string."""
     about = _about(path)
     if about is None:
         return ""

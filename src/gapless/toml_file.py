@@ -69,7 +69,7 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def with_place(message: str) -> str:
-    """Return msgspec's message, with the place in front and in our notation."""
+    """Return msgspec's message, beginning with the place, in the notation of the project."""
     found = re.fullmatch(r"(.*) - at `(?:key in )?\$\.?(.*)`", message, re.DOTALL)
     sentence, place = found.groups() if found else (message, "")
     sentence = sentence.replace("Object missing required field", "needs a value for").replace("`", "'")

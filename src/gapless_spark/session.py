@@ -149,7 +149,8 @@ def _our_packages(workshop: Path) -> Path:
 
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
-    """Redirect the output of processes started within to the log permanently; our own output is not redirected."""
+    """Permanently redirect the output of processes started within the block to the log. The output of this process is
+    not redirected."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)

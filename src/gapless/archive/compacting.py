@@ -14,7 +14,7 @@ __all__ = ["compact"]
 SMALL = 32 * 1024 * 1024
 """The size in bytes below which a file can be merged."""
 MANY = 16
-"""The number of consecutive small files of a date from which they are merged."""
+"""The minimum number of consecutive small files of a date that are merged."""
 
 
 def compact(archive: Archive, contents: Contents, many: int = MANY) -> Contents:

@@ -21,7 +21,7 @@ _Arrivals = tuple[list[int], list[Publication]]
 
 
 class NoChainError(Exception):
-    """Raised when the pasts claim a cause from which no chain leads, so that they are false."""
+    """Raised when the claimed pasts contain a cause from which no chain leads to the effect, so that they are false."""
 
 
 class Chains(Protocol):

@@ -216,7 +216,7 @@ def _numbered(rows: Sequence[HistoryRow], numbers: Mapping[str, int]) -> list[in
 
 
 def _chosen(acts: Sequence[int], places: Mapping[int, int]) -> list[int]:
-    """Return the actions that concern some of the events, with the new indices of these events."""
+    """Return the actions that concern the chosen events, with the new indices of these events."""
     chosen = []
     for number in acts:
         place = places.get(number if number >= 0 else ~number)

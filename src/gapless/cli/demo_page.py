@@ -127,7 +127,7 @@ def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promis
 
 
 def named(counts: Mapping[AnomalyKind, int]) -> str:
-    """Return the anomaly counts as one line of text."""
+    """Return the numbers of anomalies as one line of text."""
     return ", ".join(f"{count} × {kind}" for kind, count in counts.items())
 
 

@@ -24,7 +24,8 @@ def publish(
     url: str, advertise: str, events: list[str] | None, count: int | None, rate: float | None, *,
     credentials: Path | None, quiet: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Publish the given events in turn and repeatedly, or those on standard input. Return when all are confirmed."""
+    """Publish the given events, repeatedly if a higher count is requested, or those on standard input. Return when all
+    are confirmed."""
     parse(advertise)  # report an invalid filter before connecting
     published, took = run(_publish(url, advertise, events, count, rate, credentials))
     if as_json:

@@ -118,7 +118,7 @@ class Publishing:
         return self._spec.confirms and event.seq <= self.unsafe.confirmed
 
     def progress(self) -> tuple[int, int]:
-        """Return the number of published events, and that of confirmed ones."""
+        """Return the number of published events, and the number of confirmed ones."""
         return self.unsafe.published, self.unsafe.confirmed
 
     @property
@@ -187,7 +187,7 @@ class Publishing:
     # ---- many events --------------------------------------------------------------------------------------
 
     async def publish_many(self, events: Iterable[Publication] | AsyncIterable[Publication]) -> int:
-        """Publish all events of the source as they are produced. Return their number when they are confirmed."""
+        """Publish all events of the source as they are produced. Return the number of events when all are confirmed."""
         self._connection_manager.check_open()
         count = 0
         async for batch in batches(events, self.batch_max, self._end):

@@ -27,7 +27,7 @@ _FOLDED = (Attribute, Literal)
 
 
 def number_of(value: Number) -> Number:
-    """Return the 64-bit integer or float that a number in an event counts as."""
+    """Return the 64-bit integer or float that represents a number in an event."""
     if isinstance(value, float) or INTEGER_MIN <= value <= INTEGER_MAX:
         return value
     try:

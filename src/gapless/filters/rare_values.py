@@ -20,7 +20,7 @@ from gapless.filters.member import Demand, Key, Member
 from gapless.filters.normal_form import Conjunction
 
 RARE_MAX = 4
-"""The number of conjunctions per value up to which evaluating them costs no more than a column of bit sets."""
+"""The maximum number of conjunctions per value for which evaluating them costs no more than a column of bit sets."""
 
 COMMON_MAX = 512
 """The maximum number of common values of one attribute. Each costs a bit for every conjunction, 6 MB in all at a

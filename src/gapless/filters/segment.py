@@ -28,7 +28,8 @@ from gapless.filters.member import Member
 Codes = Sequence[int]
 
 FEW = 16
-"""The number of undecided conjunctions up to which evaluating them is faster than combining the sets of doubts."""
+"""The maximum number of undecided conjunctions for which evaluating them is faster than combining the sets of
+doubts."""
 
 CUT_PER_STEP = 1024
 """The number of conjunctions and intervals that one step processes, in about a millisecond."""

@@ -39,7 +39,8 @@ MOVED_PER_CALL = 4
 """The number of conjunctions that each call moves out of a half-dead segment."""
 
 SAMPLE_MAX = 1024
-"""Number of conjunctions from which the cuts of an attribute are chosen: eight times the number of cuts."""
+"""The number of conjunctions in the sample from which the cuts of an attribute are chosen: eight times the number of
+cuts."""
 
 SAMPLED_PER_STEP = 256
 """The number of sampled conjunctions that one step examines."""

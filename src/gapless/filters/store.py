@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gapless.filters.pages import Pages
 
 PAGED_MIN = 32_768
-"""The number of conjunctions from which pages are used: as many as one segment holds."""
+"""The minimum number of conjunctions for which pages are used: as many as one segment holds."""
 
 SPARE = 3
 """The multiple of the current number of conjunctions for which pages are created. With a third of each page empty, they
@@ -48,7 +48,7 @@ STRINGS_MAX = 128
 """Maximum number of listed strings of one attribute, for the same reason."""
 
 SAMPLE_MAX = 2048
-"""Number of conjunctions from which columns are created."""
+"""The number of conjunctions in the sample from which columns are created."""
 
 LOOKED_AT = 256
 """The number of conjunctions that one step examines."""
@@ -66,7 +66,7 @@ MANY = 100_000
 """For each multiple of this number of conjunctions in segments, one more step is taken per EVENTS_PER_STEP events."""
 
 WAITING_MAX = 1024
-"""The number of conjunctions in segments from which they move to pages together, if there is room."""
+"""The number of conjunctions in segments at which they are moved to pages together, if there is room."""
 
 
 class Store:

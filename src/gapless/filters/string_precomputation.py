@@ -18,7 +18,7 @@ from gapless.filters.work import OutOfWork
 T = TypeVar("T")
 
 LONG = 1024
-"""The length of a string from which results are cached."""
+"""The minimum length of strings whose results are cached."""
 
 TEXTS_MAX = 256
 """The number of strings whose results are cached; they take 16 MiB if all have the maximum length."""

@@ -135,7 +135,7 @@ def _ends_later(a: str | None, b: str | None) -> bool:
 
 
 def like(pattern: Pattern, wanted: bool) -> StringSet:
-    """Return the set of strings that match the pattern, or of those that do not match it."""
+    """Return the set of strings that match the pattern, or, if not `wanted`, of the other strings."""
     literal = pattern.literal
     if literal is not None:
         return StringSet(frozenset((literal,)), complement=not wanted)

@@ -78,7 +78,7 @@ class Clients:
         self._opening: dict[tuple[str, str, str], asyncio.Task[SharedClient]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._grants: dict[int, str] = {}
-        """The token of each client that has one that is valid only in this process."""
+        """The tokens that are valid only in this process, by client."""
         self._connecting = asyncio.Semaphore(CONNECTING_MAX)
         self.streams = 0
 

@@ -69,7 +69,7 @@ async def _lines(
             lines = await watcher.take()
             gateway.callers.require(
                 request, "status", "see how brokers are"
-            )  # the user may have lost the right meanwhile
+            )  # the user may have lost the right since then
             yield lines
         yield _problem(ProblemError("unavailable", "the broker leaves; connect to another one"))
     except ProblemError as problem:

@@ -14,7 +14,7 @@ __all__ = ["find_covers"]
 
 FILTERS_MAX = 40
 TEXT_MAX = 2_000
-"""The length in characters from which filters are not compared."""
+"""The maximum length in characters of filters that are compared."""
 
 
 async def find_covers(texts: Iterable[str]) -> dict[str, str]:

@@ -32,7 +32,8 @@ __all__ = ["serve_web_socket"]
 HELLO_S = 5.0
 SUBSCRIPTIONS_MAX = 100
 PUBLISHING_MAX = 256
-"""The maximum number of unconfirmed publications of one WebSocket; at the maximum, no further messages are read."""
+"""The maximum number of unconfirmed publications of one WebSocket. While it is reached, no further messages
+are read."""
 CREDIT = 256
 
 

@@ -137,7 +137,8 @@ class Subscribe(msgspec.Struct, frozen=True):
     max_deliveries: int = 0
     """The number of deliveries without an acknowledgement after which an event becomes a dead letter; 0 means never."""
     letter_max: int = 65_536
-    """The maximum size of a dead letter, as events are counted; a longer one contains less of its event."""
+    """The maximum size of a dead letter, measured like the size of an event. A letter that would be larger omits parts
+    of the event."""
     survey: Volume | None = None
     """With `since` and `until`: deliver no events, but count them. `CaughtUp` reports at most this volume at a time."""
 

@@ -43,7 +43,7 @@ LOOK_S = 2.0
 KEYS_S = 0.5
 """The interval at which the broker checks whether keys have to be fetched (`remote_keys`)."""
 SOON_S = 30 * 86_400.0
-"""The time before the expiry of a certificate, in seconds, from which a warning is logged every day."""
+"""The time in seconds before the expiry of a certificate during which a warning is logged every day."""
 TELL_S = 86_400.0
 
 WHO = "authenticate with a certificate or token of this network: credentials=… in a program, --credentials in a shell"

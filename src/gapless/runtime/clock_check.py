@@ -49,7 +49,7 @@ class Difference(msgspec.Struct, frozen=True):
     """The uncertainty: half of the round-trip time."""
 
     def exceeds(self, bound_s: float) -> bool:
-        """Return whether the difference exceeds the bound, whatever the error."""
+        """Return whether the difference certainly exceeds the bound, in spite of the uncertainty."""
         return abs(self.ahead_s) - self.doubt_s > bound_s
 
 

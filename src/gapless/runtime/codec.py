@@ -48,7 +48,7 @@ class Codec:
         types = message_types(spec)
         self._frame_max = frame_max
         self._split_at = frame_max
-        """The size in bytes from which a batch is split into several frames."""
+        """The size in bytes above which a batch is split into several frames."""
         self._event_max = frame_max if event_max is None else event_max
         """The largest event that a client may send, in bytes; by default any event that fits into a frame."""
         self._batch_max = frame_max if batch_max is None else batch_max

@@ -21,12 +21,11 @@ __all__ = ["ADVICE", "Finding", "diagnose"]
 Answers = Mapping[str, Answer]
 
 LONG_S = 5.0
-"""How long a suspicion lasts before it counts as a broken connection; shorter ones are due to load."""
+"""The minimum duration of a suspicion that counts as a broken connection. Shorter ones are due to load."""
 JUMP_S = 1.0
-"""The jump of a clock, in seconds, from which the jump is reported."""
+"""The minimum jump of a clock, in seconds, that is reported."""
 LATE_MS = 500.0
-"""The lag of an event loop, in milliseconds, from which the lag is reported. Peers are suspected after a
-second or two."""
+"""The minimum lag of an event loop, in milliseconds, that is reported. Peers are suspected after a second or two."""
 
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",

@@ -55,7 +55,7 @@ class Share:
         """Whether events or bytes are limited."""
 
     def limited(self, limits: Limits, now: float) -> "Share":
-        """Return the same share with other limits."""
+        """Return this share with other limits."""
         if limits == self.limits:
             return self
         found = Share(limits, now)
@@ -144,9 +144,8 @@ class Quotas:
         return max(share.wait_s(events, size, read, self._clock()) for share in limited) if limited else 0.0
 
     def charge_attaching(self, owner: str, seconds: float) -> float:
-        """Charge the owner for this time of the broker; return how long its next client that
-        attaches has to wait.
-        """
+        """Charge the owner for this amount of the broker's time. Return how long the owner's next client has to wait
+        before it attaches."""
         now = self._clock()
         buckets = (self.all.attaching, self.share(owner).attaching)
         return max((bucket.take(seconds, now) for bucket in buckets if bucket is not None), default=0.0)

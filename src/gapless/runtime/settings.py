@@ -63,7 +63,7 @@ class RuntimeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer's queue."""
 
     queue_pause: int = 20_000
-    """The length of a peer's queue from which no client is read, until half of the queue is sent."""
+    """The length of a peer's queue at which the broker stops reading from clients, until half of the queue is sent."""
 
     queue_max: int = 200_000
     """The length of a peer's queue at which its connection is closed; protocols then repeat the messages that matter.

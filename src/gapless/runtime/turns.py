@@ -30,9 +30,8 @@ class Turns:
         self._waiting: dict[Connection, None] = {}
 
     def has_time_for(self, connection: Connection) -> bool:
-        """Return whether the connection is read now. If not, reading is paused, and it is called
-        when its turn comes.
-        """
+        """Return whether the connection is read now. If not, reading is paused, and the connection is resumed when its
+        turn comes."""
         now = now_us()
         if self._begun_us is None:
             self._begun_us = now

@@ -46,7 +46,7 @@ KINDS = (
 )
 
 LONG_S = 5.0
-"""The duration from which waits are logged. Handovers and waits in healthy networks take less."""
+"""The minimum duration of waits that are logged. Handovers and waits in healthy networks take less."""
 
 
 class Wait(msgspec.Struct, frozen=True):

@@ -41,4 +41,4 @@ class Settings(msgspec.Struct, frozen=True):
     schedule: str = "latency"
     """The order of deliveries: `latency`, or priorities (`pct:D`; see `priorities`)."""
     max_steps: int = 20_000_000
-    """The number of steps from which a run counts as one that never ends."""
+    """The number of steps after which a run counts as one that never ends."""

@@ -74,17 +74,15 @@ class PartRecorder:
     def skip(
         self, subscription_id: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
     ) -> None:
-        """Record that these numbers of these publishers, and everything between two positions, were
-        reported as lost.
-        """
+        """Record that these events, given as numbers by publisher, and everything between two positions, were reported
+        as lost."""
         self._write(records.Skipped(subscription_id, lost, gap))
 
     def open_name(
         self, subscription_id: str, name: str, generation: int, position: int, got: dict[str, int], now_us: int
     ) -> None:
-        """Record that the subscription is durable, and continues after a position, without these
-        numbers of these publishers.
-        """
+        """Record that the subscription is durable, and continues after a position and after the numbers in `got`, by
+        publisher."""
         self._write(records.NameOpened(subscription_id, name, generation, position, got, now_us))
 
     def join_group(self, subscription_id: str, name: str, position: int, now_us: int) -> None:

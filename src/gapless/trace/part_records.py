@@ -120,7 +120,7 @@ class Confirmed(_Record, frozen=True):
 
 
 class Skipped(_Record, frozen=True):
-    """These numbers of these publishers were reported to the subscription as lost."""
+    """These numbers of events, by publisher, were reported to the subscription as lost."""
 
     subscription: str
     lost: dict[str, list[tuple[int, int]]]

@@ -102,9 +102,8 @@ class Recorder:
     def open_name(
         self, subscription_id: str, name: str, generation: int, position: int, got: dict[str, int], now_us: int
     ) -> None:
-        """Record that the subscription is durable, and continues after a position, without these
-        numbers of these publishers.
-        """
+        """Record that the subscription is durable, and continues after a position and after the numbers in `got`, by
+        publisher."""
         client = self._requests[subscription_id][0]
         self._spans[subscription_id] = (Position.at(position), None)
         self._openings.opened(Opening(name, subscription_id, client, generation, position, got, now_us))
@@ -182,9 +181,8 @@ class Recorder:
     def skip(
         self, subscription_id: str, lost: dict[str, list[tuple[int, int]]], gap: tuple[int, int] | None = None
     ) -> None:
-        """Record that these numbers of these publishers, and everything between two positions, were
-        reported as lost.
-        """
+        """Record that these events, given as numbers by publisher, and everything between two positions, were reported
+        as lost."""
         if gap is not None:
             self._gaps.append((subscription_id, gap))
         reported = self._skipped.setdefault(subscription_id, {})
@@ -288,7 +286,7 @@ class Recorder:
         self._acts += stitched
 
     def _set_apart_redeliveries(self) -> None:
-        """Give each event that was redelivered to the same attachment after a `nack` a subscription of its own."""
+        """Add a separate subscription for each event that was redelivered to the same attachment after a `nack`."""
         given_back: set[tuple[str, str]] = set()
         counts: dict[str, int] = {}
         parts: dict[str, dict[str, set[int]]] = {}
@@ -334,7 +332,7 @@ class Recorder:
         self._acts += whole_acts
 
     def _limit(self, parts: dict[str, dict[str, set[int]]]) -> None:
-        """Limit each of these subscriptions to the given numbers of publishers."""
+        """Limit each of these subscriptions to the given numbers, by publisher."""
         last = self._last_numbers()
         for subscription, got in parts.items():
             for publisher, seq in last.items():

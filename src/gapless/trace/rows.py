@@ -123,8 +123,8 @@ class CutShortRow(msgspec.Struct, frozen=True, gc=False):
     last_ms: float | None
     """The time of the client's last known action; null if there is none."""
     sent_seq: int
-    """The number up to which the client's events were confirmed to it, or delivered to another client. Later ones may
-    never have left the client."""
+    """The number up to which the client's events were confirmed, or delivered to some client. Later ones may never have
+    left the client."""
     forgotten: int
     """The number of omitted deliveries of the client's events, because their publication is unknown."""
 

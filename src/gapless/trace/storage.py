@@ -86,9 +86,8 @@ def must_be_free(directory: Path | str) -> None:
 
 
 def _must_be_replaceable(target: Path) -> bool:
-    """Return whether the directory contains an earlier trace, which has to be replaced. Raise an error if it contains
-    anything else.
-    """
+    """Return whether the directory contains an earlier trace that will be replaced. Raise an error if it contains
+    anything else."""
     if not target.exists():
         return False
     if not target.is_dir():

@@ -187,7 +187,7 @@ class Committing:
         return state
 
     async def _look(self, client: Client, text: str, since: Position) -> tuple[Event | None, Position]:
-        """Return the first matching event, and the position up to which there is no other unknown one."""
+        """Return the first matching event, or None, and the position up to which everything was checked."""
         reading = await self._in_time(client.read(text, since=since), LONG)
         found: Event | None = None
         while True:

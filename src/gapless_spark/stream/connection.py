@@ -59,7 +59,7 @@ class Connection:
 
 
 async def in_time(options: Options, work: Awaitable[T], times: int = 2) -> T:
-    """Wait for the network, and raise an error after the timeout."""
+    """Wait for the result of the coroutine, and raise an error after the timeout."""
     patience_s = times * options.timeout_s
     try:
         async with asyncio.timeout(patience_s):

@@ -35,7 +35,7 @@ _TEXT = "%Y-%m-%dT%H:%M:%S"
 
 
 def as_attribute(name: str, column: pa.Array) -> pa.Array:
-    """Return the column as it is published; raise a `SparkError` if a value cannot be converted."""
+    """Return the column in the form in which it is published. Raise a `SparkError` if a value cannot be converted."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         shown = pc.strftime(pc.cast(column, pa.timestamp("us", kind.tz and "UTC")), _TEXT + ("Z" if kind.tz else ""))

@@ -26,7 +26,7 @@ SINK, BATCH, NUMBER = "sink.id", "sink.batch", "sink.n"
 
 _MAP = "attributes"
 _OWN_BYTES = 3 * ATTRIBUTE_BYTES + len(SINK + BATCH + NUMBER)
-"""The size of these three attributes, without their values."""
+"""The size of the three attributes of the sink, without their values."""
 
 
 class Layout:

@@ -114,7 +114,7 @@ class Lookout:
 
 
 def thinned(cuts: Sequence[Position]) -> tuple[Position, ...]:
-    """Return evenly spaced positions of these, fewer than `PARTS_MAX`."""
+    """Return evenly spaced positions from the given ones, fewer than `PARTS_MAX`."""
     if len(cuts) < PARTS_MAX:
         return tuple(cuts)
     return tuple(cuts[place * len(cuts) // PARTS_MAX] for place in range(1, PARTS_MAX))

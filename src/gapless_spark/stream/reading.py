@@ -62,7 +62,7 @@ def read(options: Options, schema: StructType, text: str, part: InputPartition) 
             yield columns.batch(found)
         return
     if not isinstance(part, Range):
-        return  # Spark makes a range of its own if there is nothing to read
+        return  # Spark creates its own range if there is nothing to read
     columns = Columns(schema)
     with Connection(options, part.url) as connection:
         client = connection.client

@@ -158,7 +158,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a finite DataFrame: a batch with a name is written once, however often that is tried."""
+    """Writes a finite DataFrame. A batch with a name is written once, even if the write is repeated."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options

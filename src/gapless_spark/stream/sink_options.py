@@ -27,7 +27,7 @@ class SinkOptions:
     staging: str
     """The directory of files to be published; the driver and all executors can access it."""
     batch: str = ""
-    """The name of a batch that is written once, however often that is tried; empty for a new one each time."""
+    """The name of a batch, which is written once even if the write is repeated; empty if each write is a new batch."""
     payload: str = "payload"
     """The column that becomes the payload."""
     publishers: int = 1

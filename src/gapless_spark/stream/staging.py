@@ -92,7 +92,7 @@ class State(msgspec.Struct, frozen=True):
     clients: list[Identity]
     """The identities that publish; the number of each is that of its last event of the last finished batch."""
     position: Position
-    """The position up to which the sink looked for others that use its name."""
+    """The position up to which the sink has checked that no other client uses its name."""
     done: int = -1
     """The number of the last finished batch of a streaming query."""
     manifest: Manifest | None = None

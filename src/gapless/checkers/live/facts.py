@@ -64,7 +64,7 @@ class Ended(_Fact, frozen=True):
 
 
 class Skipped(_Fact, frozen=True):
-    """These numbers of these publishers were reported to the subscription as lost."""
+    """These numbers of events, by publisher, were reported to the subscription as lost."""
 
     lost: dict[str, list[tuple[int, int]]]
 

@@ -71,7 +71,7 @@ class _Client:
     is_closed: bool = False
     window: dict[int, _Held] = field(default_factory=dict)
     floor: int = 0
-    """The number up to which the client's events are no longer kept."""
+    """The number up to which the client's events have been dropped."""
     known: dict[str, Knowledge[facts.Due]] = field(default_factory=dict)
     """The client's knowledge in each causal order."""
 

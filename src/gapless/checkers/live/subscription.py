@@ -100,7 +100,7 @@ class _BoundedJudge(SubscriptionChecker):
     def __init__(self, row: SubscriptionRow, guarantee: Guarantee) -> None:
         super().__init__(row, guarantee)
         self._dropped: dict[str, int] = {}
-        """For each publisher, the number up to which events are no longer kept."""
+        """For each publisher, the number up to which events have been dropped."""
         self._seen: dict[str, int] = {}
         """For each publisher, the last number that was due."""
         self._more: Counter[AnomalyKind] = Counter()

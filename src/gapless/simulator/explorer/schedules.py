@@ -113,9 +113,8 @@ def finish(setting: Setting, world: World, state: State, acts: Acts) -> State:
 
 
 def trace_of(setting: Setting, acts: Acts, end: State) -> Trace:
-    """Return the trace of these actions, with their indices as times. After a cut or a false suspicion it is not
-    quiesced.
-    """
+    """Return the trace of these actions, with their indices as times. The run does not count as quiesced after a cut or
+    a false suspicion."""
     recorder = setting.recorder()
     recording = Recording(recorder, setting.spec)
     handlers = recording.handlers()

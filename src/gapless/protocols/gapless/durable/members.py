@@ -15,8 +15,8 @@ __all__ = ["WAITING_MAX", "assign", "assign_all", "part", "receive_dealt", "say_
 WINDOW = 32
 """The maximum number of unacknowledged events of one member."""
 STEP = 8
-"""The difference in unacknowledged events from which the member with fewer of them comes first. Otherwise members take
-turns."""
+"""The minimum difference in unacknowledged events for which the member with fewer of them comes first. Otherwise
+members take turns."""
 WAITING_MAX = 10_000
 """The maximum number of events that a group reads beyond an unacknowledged one."""
 HOLDS_MAX = 10_000
