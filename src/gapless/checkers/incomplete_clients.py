@@ -64,7 +64,7 @@ class IncompleteClient:
 
 
 def incomplete_sentences(rows: Iterable[CutShortRow]) -> tuple[str, ...]:
-    """Return what is known about each incomplete client."""
+    """Return a sentence about each incomplete client."""
     return tuple(_sentence(row) for row in rows)
 
 

@@ -84,7 +84,7 @@ class BlockedReason:
         return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
 
     async def _waits(self, name: str, address: str) -> list[str] | None:
-        """Return descriptions of the events a broker is waiting for, or None if the broker denies access."""
+        """Return descriptions of the reasons for which a broker waits, or None if the broker denies access."""
         try:
             report = await ask_for_report(address, timeout_s=PATIENCE_S, access=self._access)
         except DeniedError:

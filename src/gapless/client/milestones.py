@@ -39,9 +39,9 @@ class Milestones:
     """Ascending, after the starting position; the last is the end."""
     events: tuple[int, ...]
     """For each position, the number of matching events between the previous position and this one. It is at most the
-    number asked for, unless more events have the same timestamp."""
+    requested number, unless more events have the same timestamp."""
     gone: tuple[SkippedError, ...]
-    """Reports of events in this range that no broker holds any longer."""
+    """Reports of events in this range that no broker has any more."""
 
 
 class Survey(Subscription[Event]):

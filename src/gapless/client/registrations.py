@@ -201,7 +201,7 @@ class Registrations:
     # ---- effects of the node --------------------------------------------------------------------------------
 
     def deny(self, name: str, reason: str) -> None:
-        """Fail a registration that the client is not permitted to have, now or any longer."""
+        """Fail a registration for which the client does not have permission, or no longer has it."""
         whole, _, line = name.rpartition("#")
         if line.isdigit() and whole in {*self._starting, *self.subscriptions}:
             name = whole  # a group reports its members' registrations under its own name

@@ -41,7 +41,8 @@ from gapless.filters.number_sets import EVERY_NUMBER, NO_NUMBER, Number
 from gapless.filters.string_sets import StringSet
 
 EXACT = 2**53 - 1
-"""Integers up to this one are floats, and no larger integer is rounded to one of them."""
+"""The largest integer such that all integers up to it are exact floats, and no larger integer is rounded to one of
+them."""
 
 FIRST_STRING = TRUE + 1
 

@@ -33,8 +33,8 @@ from gapless.filters.string_sets import StringSet
 
 WORDS = 4
 SLOTS = 64 * WORDS
-"""The number of conjunctions per page. With fewer, there are more pages to compare; with more, pages are opened in vain
-more often."""
+"""The number of conjunctions per page. With fewer, there are more pages to compare; with more, pages are opened
+unnecessarily more often."""
 
 CELLS = 4
 """The number of parts into which the range of numbers is divided. Intervals that begin in the same part and have a

@@ -20,9 +20,8 @@ STEPS_MAX = 10_000
 """Steps of single automata before `some_string` gives up: some milliseconds, far beyond typical patterns."""
 
 TOKENS_MAX = 2048
-"""Maximum number of tokens of all patterns together: beyond, a step would need more than a few
-words of memory.
-"""
+"""The maximum number of tokens of all patterns together. With more, a step would need more than a few words
+of memory."""
 
 ABOVE = -1
 """The state of a bound after a character above it; -2 stands for a character below it."""

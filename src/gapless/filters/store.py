@@ -79,7 +79,7 @@ class Store:
         self._newest: Pages | None = None
         """The pages to which conjunctions are added."""
         self._made_for = 0
-        """The number of conjunctions when pages were last created, plus those that stayed in segments."""
+        """The number of conjunctions when pages were last created, including those that remained in segments."""
         self._left = 0
         self._task: Iterator[None] | None = None
         self._matched = 0

@@ -53,7 +53,7 @@ class DurableStream:
         return name in self._unacked
 
     async def ack(self, names: Sequence[str]) -> int:
-        """Acknowledge these events. Return how many deliveries are acknowledged thereby."""
+        """Acknowledge these events. Return the number of deliveries that this acknowledges."""
         chosen = [self._unacked[name] for name in names if name in self._unacked]
         before = len(self._unacked)
         if self._is_shared:
@@ -76,7 +76,7 @@ class DurableStream:
         return len(chosen)
 
     async def ack_until(self, position: Position) -> int:
-        """Acknowledge all events up to a position. Return how many deliveries are acknowledged thereby."""
+        """Acknowledge all events up to a position. Return the number of deliveries that this acknowledges."""
         before = len(self._unacked)
         await self._subscription.ack(position)
         self._unacked = {name: event for name, event in self._unacked.items() if event.position > position}

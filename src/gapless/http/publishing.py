@@ -37,7 +37,7 @@ PUBLISH_S = 30.0
 LIST_MAX = 50_000
 """The maximum length in characters of the identifiers in one filter."""
 LOOK_BACK = "10m"
-"""How far back history is searched for identifiers: `idempotency.KEPT_S`, as an age."""
+"""The age of the oldest history that is searched for identifiers; the same as `idempotency.KEPT_S`."""
 
 
 async def post_events(request: Request) -> Response:

@@ -44,9 +44,8 @@ class Graph(Overlay):
         return self.tree.children(name)
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
-        """Return all brokers on a shortest path between two brokers. Of several such paths, it is the one with lower
-        ranks.
-        """
+        """Return all brokers on a shortest path between two brokers. If there are several such paths, prefer lower
+        ranks."""
         towards = self._towards.get(end)
         if towards is None:
             towards = self._towards[end] = _search(end, self._neighbours)

@@ -123,9 +123,8 @@ class CutsVoided(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """A read of history will not deliver the events with these numbers, because no broker holds them any longer. Some
-    of them may not match the filter.
-    """
+    """A read of history will not deliver the events with these numbers, because no broker has them any more. Some of
+    them may not match the filter."""
 
     subscription: str
     lost: dict[str, list[tuple[int, int]]]
@@ -174,9 +173,8 @@ class Confirmed(msgspec.Struct, frozen=True):
 
 
 class PublicationsLost(msgspec.Struct, frozen=True):
-    """No broker holds these confirmed publications of the client any longer, because more than f brokers failed. Each
-    range has a first and a last number. The affected subscriptions are notified.
-    """
+    """No broker has these confirmed publications of the client any more, because more than f brokers failed. Each range
+    has a first and a last number. The affected subscriptions are notified."""
 
     ranges: list[tuple[int, int]]
 

@@ -28,9 +28,7 @@ class Owners(msgspec.Struct, frozen=True):
 
 
 class BrokerPlace(msgspec.Struct, frozen=True):
-    """The environment of a broker at its start. The broker knows the overlay up to distance f + 1, and relies on no
-    more.
-    """
+    """The environment of a broker at its start. The broker uses the overlay only up to distance f + 1."""
 
     name: str
     overlay: Overlay

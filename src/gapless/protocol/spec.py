@@ -98,8 +98,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True):
     only trees are accepted."""
 
     electorates: Callable[[Overlay, int], Mapping[str, Collection[str]]] | None = None
-    """For protocols that exclude brokers by majorities, returns for each broker the brokers that vote on it. The
-    guarantee holds while at most f of each such set are faulty. In other protocols it holds while at most f brokers
+    """For protocols that exclude brokers by majorities: returns the brokers that vote on each broker. The guarantee
+    holds while at most f brokers of each such set are faulty. In other protocols it holds while at most f brokers
     within f + 1 links of each broker are faulty."""
 
     invariants: Callable[[Overlay, int, Any], Invariants] | None = None

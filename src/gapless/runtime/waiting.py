@@ -120,9 +120,8 @@ class Waiting:
         self._log_ended()
 
     def _log_ended(self) -> None:
-        """Log the end of waits. Repeated blocks of publishers are logged with growing pauses, so the back-off of that
-        wait is kept.
-        """
+        """Log the end of waits. Repeated blocks of publishers are logged with growing pauses, so their back-off is
+        kept."""
         lasting = {(wait.kind, wait.names): None for wait in self._waits if wait.is_long}
         for kind, names in [key for key in self._reported if key not in lasting]:
             if kind != "publish":

@@ -25,7 +25,7 @@ DAYS = 397
 """The validity of a certificate in days, which is the maximum that browsers accept. So operators renew certificates
 every year."""
 SKEW = timedelta(minutes=5)
-"""Certificates are valid from a little before their creation, because clocks of other hosts differ."""
+"""The time before its creation from which a certificate is valid, because the clocks of other hosts differ."""
 
 
 class Authority:

@@ -89,7 +89,7 @@ class _HttpsHandler(HTTPSHandler):
 
 
 def is_url(keys: str) -> bool:
-    """Return whether keys are fetched, not read from a file."""
+    """Return whether the keys are fetched from a URL instead of read from a file."""
     return "://" in keys
 
 

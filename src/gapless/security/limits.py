@@ -39,8 +39,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes_per_s: float = 0.0
     """The maximum rate of bytes from clients. The broker stops reading from a client that sends faster."""
     history_bytes_per_s: float = 0.0
-    """The maximum rate of bytes from history. A client that reads faster is not read from, so it cannot acknowledge
-    events and receives no more."""
+    """The maximum rate of bytes from history. The broker stops reading from a client that reads history faster, so the
+    client cannot acknowledge events and receives no more."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -111,7 +111,7 @@ class FaultPlan:
         self._relinks: list[float] = []
 
     def draw(self, kinds: tuple[str, ...], count: tuple[int, int] = (2, 8)) -> tuple[Fault, ...]:
-        """Draw `count` faults, and return those that fit the budget. The first one always does."""
+        """Draw `count` faults, and return those that fit the budget. The first one always fits."""
         draw: dict[str, Callable[[], object]] = {
             "crash": self._draw_crash, "cut": self._draw_cut, "suspicion": self._draw_suspicion,
             "isolation": self._draw_isolation, "relink": self._draw_relink, IN_FLIGHT: self._draw_in_flight,

@@ -224,7 +224,8 @@ def _check_actions(scenario: Scenario, names: _Names) -> None:
 
 
 class _Calls:
-    """Replays the calls of clients: records what is opened, and by whom, before it is closed."""
+    """Replays the calls of clients: records which client opens each subscription and advertisement before it
+    is closed."""
 
     def __init__(self) -> None:
         self._declared: dict[tuple[str, str], tuple[str, float]] = {}

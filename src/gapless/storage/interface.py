@@ -117,9 +117,8 @@ class StorageSettings(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """The store of one broker. It calls `synced` and `failed`, which `open_store` is given, in its
-    own thread.
-    """
+    """The store of one broker. Its own thread calls the functions `synced` and `failed` that were passed to
+    `open_store`."""
 
     @property
     def found(self) -> Found: ...
@@ -139,7 +138,7 @@ class Store(Protocol):
         """
 
     def room(self) -> int:
-        """Return how many bytes can be written before the queue is full. Each report of `synced` frees some."""
+        """Return how many bytes can be written before the queue is full. Each report to `synced` frees space."""
 
     def history_totals(self) -> Mapping[str, HistoryTotals]:
         """Return the totals of each origin as of the last commit, without reading the disk."""

@@ -69,7 +69,7 @@ class PartsReader(DataSourceStreamReader):
         return {"read": {}, "ticks": TICKS, "batch": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return that a batch reads everything available."""
+        """Return the limit of a batch: all available records."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802

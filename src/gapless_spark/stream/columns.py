@@ -77,7 +77,7 @@ def default_schema(*, is_variant: bool) -> StructType:
 
 
 class Columns:
-    """Makes batches of one schema; raises an error if the schema is not possible."""
+    """Makes batches of one schema. Raises an error if the schema is not supported."""
 
     def __init__(self, schema: StructType, origin: str = "brokers") -> None:
         self._origin = origin

@@ -78,8 +78,8 @@ class ObjectStaging(Staging):
         return state.above(max(each.attempt for each in state.clients) + LATER + above)
 
     def outrun(self) -> State | None:
-        """Return the state to continue with, if another process changed it after this one had read it and before it
-        connected."""
+        """Return the state to continue with if another process changed the state after this process had read it and
+        before it connected; otherwise None."""
         others = [name for name in self._names() if name not in self._own]
         found = self._state_at(others[-1]) if others else None
         if found is None or found == self._read:

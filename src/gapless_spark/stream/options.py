@@ -34,7 +34,7 @@ class Options:
     is_variant: bool = False
     """Whether attributes are a VARIANT instead of a map of strings."""
     start: Since = ""
-    """A position, a time, an age, "earliest", "latest"; empty if not given."""
+    """The start: a position, a time, an age, "earliest" or "latest"; empty if not given."""
     end: Since = LATEST
     """Where a batch query ends."""
     events_max: int = 0
@@ -49,7 +49,7 @@ class Options:
     archive: str = ""
     """The archive with older history: a directory that the driver and all executors can read."""
     durable: str = ""
-    """The name under which brokers store the query's position; empty if they need not."""
+    """The name under which brokers store the query's position; empty if they do not."""
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "Options":

@@ -43,7 +43,7 @@ class Pushdown:
     def __init__(self, schema: StructType) -> None:
         self.since = 0
         self.until: int | None = None
-        """Only events with timestamps after the first and up to the second can match."""
+        """Only events with timestamps after `since` and up to `until` can match."""
         self._texts: list[str] = []
         self._kinds = {
             field.name: ATTRIBUTES[type(field.dataType)]

@@ -344,8 +344,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 async def earliest(client: Client, text: str) -> Position:
-    """Return the position before the first event that brokers keep and the filter matches. The user need not have the
-    right to read others."""
+    """Return the position before the first retained event that matches the filter. The user needs permission only for
+    matching events."""
     reading = await client.read(text)
     while True:
         try:

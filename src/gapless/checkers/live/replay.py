@@ -61,7 +61,7 @@ class _Client:
     stalled: int = 0
     steps: int = 0
     left_out: int = 0
-    """Deliveries to the client that are omitted, because nothing is known about their publisher."""
+    """The number of omitted deliveries to the client, whose publishers are unknown."""
     last_ms: float | None = None
     published: int = 0
     sent: int = 0

@@ -31,7 +31,7 @@ def sealed_copy(s: BrokerState, incarnation: Incarnation, length: int) -> Journa
 
 
 def want(s: BrokerState, incarnation: Incarnation) -> None:
-    """Start fetching the journal, or finding out that no broker has all of it."""
+    """Start fetching the journal, which may show that no broker has all of it."""
     if incarnation not in s.wanted_journals:
         s.wanted_journals[incarnation] = set()
         s.due |= Due.REQUESTS
