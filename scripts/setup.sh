@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # Makes .venv ready: the pinned packages of requirements.lock, and this project, editable. Spark needs Java, so that
 # is looked for, too, and installed where it can be.
-# Says nothing and takes a moment if nothing has changed since the last time.
+# Says nothing and takes a moment if nothing has changed since the last time. Otherwise it shows its progress: a bar on a
+# terminal, a line at the beginning and at the end elsewhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 root=$PWD
 stamp=.venv/.ready
+log=.venv/setup.log
+
+say() {
+    echo "setup: $*" >&2
+}
 
 fail() {
-    echo "setup: $*" >&2
+    say "$@"
     exit 1
 }
 
@@ -36,7 +42,7 @@ need_venv() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null && return
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo "setup: installing python$version-venv" >&2
+        say "installing python$version-venv"
         apt-get update -qq >/dev/null
         apt-get install -y -qq "python$version-venv" >/dev/null 2>&1 || apt-get install -y -qq python3-venv >/dev/null
         "$python" -c 'import ensurepip, venv' 2>/dev/null && return
@@ -55,13 +61,13 @@ has_java() {
 need_java() {
     has_java && return
     if [ "$(id -u)" = 0 ] && [ -z "${JAVA_HOME:-}" ] && command -v apt-get >/dev/null; then
-        echo "setup: installing Java" >&2
+        say "installing Java"
         apt-get update -qq >/dev/null || true
         apt-get install -y -qq default-jre-headless >/dev/null 2>&1 || true
         has_java && return
     fi
-    echo "setup: gapless audit needs Java 17 or newer (on Debian: apt-get install default-jre-headless);" \
-        "put it on the PATH or name it in JAVA_HOME" >&2
+    say "gapless audit needs Java 17 or newer (on Debian: apt-get install default-jre-headless);" \
+        "put it on the PATH or name it in JAVA_HOME"
 }
 
 # A .venv that was moved, or whose Python is gone or too old, is made anew.
@@ -72,7 +78,8 @@ is_usable() {
 
 # Python compiles what it imports when it first does: a third of the time would go into what nobody ever imports.
 install() {
-    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-input --no-compile "$@"
+    PYTHONUNBUFFERED=1 .venv/bin/python -m pip install --disable-pip-version-check --no-input --no-compile \
+        --progress-bar off "$@" >>"$log" 2> >(grep -v '^WARNING' >&2)
 }
 
 # Requirements of the lock, with their hashes: "only" the package that is named, or all "but" it.
@@ -93,6 +100,38 @@ install_pinned() {
     return "$failed"
 }
 
+# Draws how many of the packages pip has found and how many it has installed, until it is killed.
+draw_progress() {
+    local packages found installed percent bar
+    packages=$(grep -c '^[^ #]' requirements.lock)
+    while true; do
+        found=$(grep -cE '^(Collecting|Processing|Ignoring) ' "$log" || true)
+        installed=$(find .venv/lib -maxdepth 3 -name '*.dist-info' | wc -l)
+        percent=$(((found + installed) * 50 / packages))
+        percent=$((percent > 99 ? 99 : percent))
+        bar=$(printf '%*s' $((percent * 30 / 100)) '' | tr ' ' '#')
+        printf '\rsetup: [%-30s] %2d %%  %d packages found, %d installed ' "$bar" "$percent" "$found" "$installed" >&2
+        sleep 0.3
+    done
+}
+
+install_everything() {
+    local drawing="" failed=0
+    say "installing $(grep -c '^[^ #]' requirements.lock) packages into .venv, which takes a minute or two"
+    : >"$log"
+    if [ -t 2 ]; then
+        draw_progress &
+        drawing=$!
+    fi
+    { install_pinned && install --no-deps --no-build-isolation -e .; } || failed=1
+    if [ -n "$drawing" ]; then
+        kill "$drawing"
+        wait "$drawing" 2>/dev/null || true
+        printf '\r\033[K' >&2
+    fi
+    [ "$failed" = 0 ] || fail "pip could not install everything; its messages are above, and all of its output in $log"
+}
+
 if [ "$(cat "$stamp" 2>/dev/null)" = "$(fingerprint)" ] && [ -x .venv/bin/gapless ]; then
     exit 0
 fi
@@ -103,7 +142,7 @@ if ! is_usable; then
     "$python" -m venv .venv
 fi
 rm -f "$stamp"
-install_pinned
-install --no-deps --no-build-isolation -e .
+install_everything
 need_java
 fingerprint >"$stamp"
+say "ready after $SECONDS s"
