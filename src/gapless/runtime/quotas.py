@@ -21,8 +21,9 @@ class Room:
     """How many more subscriptions or advertisements are allowed."""
 
     def __init__(self, what: str, taken: list[tuple[int, int, str]], known: Collection[str]) -> None:
-        """`taken` has for the user and for the broker the current number, the maximum, and a name. Subscriptions in
-        `known` are counted already."""
+        """Create the room. `taken` lists, for the user and for the broker, the current number, the maximum, and a name.
+        Subscriptions in `known` are counted already.
+        """
         self._what = what
         self._taken = taken
         self._known = known

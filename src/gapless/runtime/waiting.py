@@ -84,7 +84,7 @@ class Waiting:
         self._logger = logger
         self._clock = clock
         self._since: dict[tuple[str, str], tuple[float, int]] = {}
-        """For each wait, its beginning, and the value that ends it."""
+        """For each wait, the time at which it began, and the value that ends the wait."""
         self._log_backoff = LogBackoff(clock)
         self._reported: dict[tuple[str, tuple[str, ...]], None] = {}
         self._warned: set[tuple[str, tuple[str, ...]]] = set()

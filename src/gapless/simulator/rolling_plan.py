@@ -47,7 +47,7 @@ class RollingPlan(FaultPlan):
         return at_ms
 
     def _draw_order(self) -> list[str]:
-        """Return all brokers in a random kind of order: outwards, inwards, from end to end, or shuffled."""
+        """Return all brokers in an order of a random kind: outwards, inwards, from end to end, or shuffled."""
         rng, overlay = self._rng, self._overlay
         order = sorted(overlay.brokers, key=overlay.rank.__getitem__)
         chance = rng.random()
