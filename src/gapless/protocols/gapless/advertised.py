@@ -38,4 +38,4 @@ def may_concern(s: BrokerState, lost: Ranges, pattern: Filter) -> Ranges:
 
 
 def _filters(s: BrokerState, publisher: str) -> list[Filter]:
-    return [each.filter for each in s.advertisements.values() if each.publisher == publisher]
+    return [each.filter for each in s.advertisements_of.get(publisher, {}).values()]

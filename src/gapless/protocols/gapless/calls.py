@@ -160,7 +160,6 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
 def _is_advertised(s: BrokerState, client: str, events: EventRun) -> bool:
     """Return whether each event matches a stable advertisement of its publisher."""
     filters = [
-        each.filter for each in s.advertisements.values()
-        if each.origin is None and each.is_stable and each.publisher == client
-    ]  # fmt: skip
+        each.filter for each in s.advertisements_of.get(client, {}).values() if each.origin is None and each.is_stable
+    ]
     return is_covered(events.table, filters)

@@ -219,7 +219,7 @@ def put_advertisement(s: BrokerState, advertisement: Advertisement, last: int) -
     known = s.advertised_after.setdefault(name.client, last)
     if old is not None and old.filter.text != advertisement.filter.text:
         s.advertised_after[name.client] = max(known, last)
-    s.advertisements[name] = advertisement
+    s.advertisements[name] = s.advertisements_of.setdefault(name.client, {})[name] = advertisement
     if origin is not None:
         origin.advertisements[name] = advertisement
         if origin.key in s.links:
@@ -285,14 +285,15 @@ def remove_advertisement(s: BrokerState, advertisement: Advertisement, last: int
         if link is not advertisement.origin:
             s.send_along(link, RemoveAdvertisement(advertisement.name, advertisement.attempt, last))
     publisher = advertisement.publisher
-    others = [each for each in s.advertisements.values() if each.publisher == publisher]
+    others = s.advertisements_of[publisher]
+    del others[advertisement.name]
     if others:
         s.advertised_after[publisher] = max(last, s.advertised_after[publisher])
     else:
-        del s.advertised_after[publisher]
+        del s.advertised_after[publisher], s.advertisements_of[publisher]
     for local in s.locals.values():
         is_waiting = local.state is LocalState.PENDING and publisher in local.expected
-        if is_waiting and not any(overlap(each.filter, local.filter) for each in others):
+        if is_waiting and not any(overlap(each.filter, local.filter) for each in others.values()):
             s.restarts[local.name] = None
             s.due |= Due.RESTARTS
 

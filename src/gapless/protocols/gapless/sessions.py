@@ -69,9 +69,9 @@ def finish_closing(s: BrokerState, session: Session) -> None:
     del s.sessions[session.client]
     s.due |= Due.FENCES
     s.busy_clients.pop(session.client, None)
-    own = [each for each in s.advertisements.values() if each.origin is None and each.publisher == session.client]
-    for advertisement in own:
-        remove_advertisement(s, advertisement, s.seen.get(session.client, 0))
+    for advertisement in list(s.advertisements_of.get(session.client, {}).values()):
+        if advertisement.origin is None:
+            remove_advertisement(s, advertisement, s.seen.get(session.client, 0))
     for broker, number in session.closes_for:
         _answer_closed(s, broker, session.client, number)
     is_superseded = any(number > session.number for _, number in session.closes_for)

@@ -124,6 +124,8 @@ class BrokerState:
         self.subscriptions: dict[Name, Subscription] = {}
         self.index: FilterIndex[Name] = FilterIndex()
         self.advertisements: dict[Name, Advertisement] = {}
+        self.advertisements_of: dict[str, dict[Name, Advertisement]] = {}
+        """The same advertisements, by publisher."""
         self.advertised_after: dict[str, int] = {}
         """For each publisher with advertisements: events with larger numbers matched one of these advertisements."""
         self.seen: dict[str, int] = {}
