@@ -105,7 +105,7 @@ test("an abort signal closes a subscription", async () => {
   assert.equal((await waiting).done, true);
 });
 
-test("a durable subscription continues after what was acknowledged", async () => {
+test("a durable subscription continues after the last acknowledged event", async () => {
   const first = client.durable("billing", { filter: "topic = 'bill'" });
   await first.ready;
   await client.publishMany(numbered("bill", 4));
