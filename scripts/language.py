@@ -4,70 +4,95 @@
     python -m scripts.language FILE ...         # those in these files
     python -m scripts.language --sample SEED    # 100 docstrings and 100 sentences of documents, for a reader to judge
 
-A finding is a word or construction that newcomers do not understand, a sentence of more than 35 words in a document,
-American spelling (the project uses British spelling with -ize), a file name that says nothing to newcomers, or a name
-of a function, class, variable or argument in `src` or `tests` with such a word.
+The check reads documents, sources, and the comments and texts of scenarios and settings. A finding is a word or
+construction that newcomers do not understand, a sentence of more than 35 words or a line of more than 100 characters in
+a document, American spelling (the project uses British spelling with -ize), a file name that says nothing to newcomers,
+or a name of a function, class, variable or argument in `src` or `tests` with such a word.
 """
 
 import argparse
 import ast
 import inspect
-import io
 import random
 import re
 import subprocess
 import sys
-import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("src", "tests", "benchmarks", "trials", "scripts", "examples")
+OTHERS = ("*.md", "*.toml", "*.sh", "*.service", "*.yaml", "*.yml", "*Dockerfile")
 SENTENCE_MAX = 35
+WIDTH_MAX = 100
 WORDS = {
-    r"gone round": "bypassed",
-    r"go(?:es|ing)? round": "bypass",
-    r"taken in": "joined, rejoined",
-    r"let(?:s|ting)? out": "release, forward",
-    r"let(?:s|ting)? in": "accept",
-    r"put off": "deferred, asked to retry",
-    r"stands? still|stood still": "is paused",
-    r"lie(?:s)? behind|lay behind|lying behind": "lags",
-    r"(?:is|are|was|were) told(?! exactly)": "is notified, is reported to",
-    r"told loss(?:es)?": "reported loss",
-    r"lights go out": "full outage",
-    r"estates?": "orphaned state",
-    r"heirs?": "successor",
-    r"going home|goes home": "moves back to its preferred broker",
-    r"keepers? of names": "registry replica",
-    r"dealers?": "coordinator",
-    r"given again": "redelivered",
-    r"named subscriptions?": "durable subscription",
-    r"rubbish": "malformed input",
-    r"partings?": "split brain",
-    r"the judges?": "the checker",
-    r"hand-overs?": "handover",
-    r"standing": "identity, status",
-    r"desk": "client service",
-    r"foreseeing": "precompute",
-    r"owing": "pending",
-    r"has reached everyone": "is globally delivered",
-    r"mended": "repaired, fixed",
-    r"by heart|for ever": "permanently, forever",
-    r"says? it again|said again": "repeats",
-    r"doors?(?!bell)": "network security, admission",
-    r"crowd(?!ed)": "pending connections",
-    r"farewells?": "refused connection, goodbye",
-    r"untaken": "pending events",
-    r"ways? round": "bypass",
-    r"turned down|turns? down": "refuse, reject",
-    r"no more than may|more than may": "more than f",
-    r"in good order": "gracefully",
-    r"bug of ours": "bug in Gapless",
+    "gone round": "bypassed",
+    "go|goes|going round": "bypass",
+    "taken in": "joined, rejoined",
+    "let|lets|letting out": "release, forward",
+    "let|lets|letting in": "accept",
+    "put off": "deferred, asked to retry",
+    "stand|stands|stood still": "is paused",
+    "lie|lies|lay|lying behind": "lags",
+    "is|are|was|were told": "is notified, is reported to",
+    "told loss|losses": "reported loss",
+    "lights go out": "full outage",
+    "estate|estates": "orphaned state",
+    "heir|heirs": "successor",
+    "going|goes home": "moves back to its preferred broker",
+    "keeper|keepers of names": "registry replica",
+    "dealer|dealers": "coordinator",
+    "given again": "redelivered",
+    "named subscription|subscriptions": "durable subscription",
+    "rubbish": "malformed input",
+    "parting|partings": "split brain",
+    "the judge|judges": "the checker",
+    "hand-over|hand-overs": "handover",
+    "standing": "identity, status",
+    "desk": "client service",
+    "foreseeing": "precompute",
+    "owing": "pending",
+    "has reached everyone": "is globally delivered",
+    "mended": "repaired, fixed",
+    "by heart": "permanently",
+    "for ever": "forever",
+    "say|says it again": "repeats",
+    "said again": "repeated",
+    "door|doors": "network security, admission",
+    "crowd": "pending connections",
+    "farewell|farewells": "refused connection, goodbye",
+    "untaken": "pending events",
+    "way|ways round": "bypass",
+    "turned down": "refuse, reject",
+    "turn|turns down": "refuse, reject",
+    "more than may": "more than f",
+    "in good order": "gracefully",
+    "bug of ours": "bug in Gapless",
+    "in its place": "instead of it, takes over",
+    "without a word": "silently, without a reason",
+    "under way": "in progress, in flight",
+    "now and then": "sometimes",
+    "for good": "permanently",
+    "anew": "again",
+    "given back": "returned, redelivered",
+    "take|takes|taken back": "withdraw",
+    "cope|copes with": "tolerate",
+    "in silence": "quietly, silently",
+    "stay|stays away": "remain down",
+    "speak|speaks of": "name",
 }
-"""Words of the old dialect, each with what to write instead."""
+"""Phrases of the old dialect, each with what to write instead. A place can have alternatives, separated by |."""
+PHRASES: dict[str, list[tuple[list[set[str]], str]]] = {}
+"""The phrases by each of their first words: the alternatives at each place, and what to write instead."""
+for _phrase, _advice in WORDS.items():
+    _places = [set(place.split("|")) for place in _phrase.split()]
+    for _first in _places[0]:
+        PHRASES.setdefault(_first, []).append((_places, _advice))
+WORD = re.compile(r"[a-z0-9]+(?:[-'’][a-z0-9]+)*")
 OPENINGS = re.compile(
-    r"(?:^|(?<=[.!?] )|(?<=[.!?]\n))(?:Who(?:ever)?|Those (?:who|that)|What(?:ever)?(?! happens)|So it is)\b[^?\n]*"
+    r"(?:^|(?<=[.!?] )|(?<=[.!?]\n))(?:Who(?:ever)?|Those (?:who|that)|What(?:ever)?(?! happens)|So it is)\b"
+    r"[^.!?\n]*+(?!\?)"
 )
 """Sentences that begin with a pronoun for a subject; questions may."""
 FILE_NAMES = re.compile(
@@ -79,11 +104,20 @@ IDENTIFIERS = re.compile(
     r"|gone_round|goes_round|desks?|doors?|crowd)(?:_|$)"
 )
 """Words of the old dialect in names. Fields of structs that appear in files are exempt: see `identifiers`."""
+NAME = re.compile(r"[A-Za-z_]\w+")
 SPELLING = re.compile(
-    r"\b(?:neighbor|behavior|color|center(?! left)|favor|honor|labor(?!ator)|catalog|license[ds]?(?= under))\w*\b"
+    r"\b(?<!\.)(?:neighbor|behavior|color|center(?! left)|favor|honor|labor(?!ator)|catalog"
+    r"|license[ds]?(?= under))\w*\b"
 )
-LISTED = re.compile("|".join(rf"(?P<w{place}>\b(?:{pattern})\b)" for place, pattern in enumerate(WORDS)), re.IGNORECASE)
-ADVICE = list(WORDS.values())
+LITERAL = re.compile(
+    r"""#[^\n]*|\"{3}[^\\"]*(?:(?:\\.|"(?!""))[^\\"]*)*\"{3}|'{3}[^\\']*(?:(?:\\.|'(?!''))[^\\']*)*'{3}"""
+    r"""|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'""",
+    re.DOTALL,
+)
+"""A comment or a string of Python or TOML, without its prefix."""
+
+
+PREFIX = re.compile(r"(?:(?<!\w)[a-zA-Z]{0,2})?$")
 
 
 def prose_of_document(text: str) -> Iterator[tuple[int, str]]:
@@ -112,15 +146,59 @@ def prose_of_document(text: str) -> Iterator[tuple[int, str]]:
         block.append(line.strip())
 
 
+def long_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a document that are too long, except code, tables, links and pictures."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        is_code ^= line.startswith(("```", "~~~"))
+        if len(line) > WIDTH_MAX and not is_code and not line.startswith(("|", "    ", "  |", "![", "`", "<")):
+            yield number, line
+
+
 def prose_of_code(text: str) -> Iterator[tuple[int, str]]:
-    """Yield docstrings, messages and comments, each with its line number."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string.lstrip("# ")
-        elif token.type == tokenize.STRING and not token.string.lstrip("rRuU").startswith(("b", "B", "f", "F")):
-            value = ast.literal_eval(token.string)
-            if isinstance(value, str) and " " in value:
-                yield token.start[0], value
+    """Yield docstrings, messages and comments, each with its line number.
+
+    Adjacent strings and the lines of a comment are one text. An expression in a formatted string becomes an ellipsis.
+    """
+    parts: list[str] = []
+    end = counted = 0
+    line = 1
+    is_comment = False
+    for match in LITERAL.finditer(text):
+        begin, part = match.start(), match[0]
+        was_comment, is_comment = is_comment, part.startswith("#")
+        if is_comment:
+            part, prefix = part.lstrip("# "), ""
+        else:
+            part = part.strip("\"'").replace("\\n", " ")
+            prefix = PREFIX.search(text, max(0, begin - 2), begin)[0].lower()  # type: ignore[index]
+            if "b" in prefix:
+                continue
+            if "f" in prefix:
+                part = re.sub(r"\{[^{}]*\}", "…", part)
+        if was_comment != is_comment or text[end : begin - len(prefix)].strip():
+            if was_comment or " " in "".join(parts):
+                yield line, ("\n" if was_comment else "").join(parts)
+            parts = []
+            line += text.count("\n", counted, begin)
+            counted = begin
+        parts.append(part)
+        end = match.end()
+    if is_comment or " " in "".join(parts):
+        yield line, ("\n" if is_comment else "").join(parts)
+
+
+def prose_of_comments(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a shell script, Dockerfile, unit or YAML file, each with its line number."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := re.search(r"(?:^|\s)#+\s+(.*)", line):
+            yield number, match[1]
+
+
+@cache
+def is_old(name: str) -> bool:
+    """Return whether a name contains a word of the old dialect."""
+    return IDENTIFIERS.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
 
 
 def identifiers(text: str) -> Iterator[tuple[int, str]]:
@@ -150,6 +228,25 @@ def identifiers(text: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
+def phrases(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each phrase of the old dialect in a text, with what to write instead."""
+    words = WORD.findall(text.lower())
+    if PHRASES.keys().isdisjoint(words):
+        return
+    for place, word in enumerate(words):
+        for places, advice in PHRASES.get(word, ()):
+            found = words[place : place + len(places)]
+            if len(found) == len(places) and all(map(set.__contains__, places, found)):
+                yield " ".join(found), advice
+
+
+def prose_of(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the prose of a file, by its kind, with line numbers."""
+    if path.suffix == ".md":
+        return prose_of_document(text)
+    return prose_of_code(text) if path.suffix in (".py", ".toml") else prose_of_comments(text)
+
+
 def findings(path: Path) -> list[tuple[int, str]]:
     """Return line numbers, each with the reason of the finding."""
     text = path.read_text(encoding="utf-8")
@@ -157,16 +254,14 @@ def findings(path: Path) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     if FILE_NAMES.search(path.stem.removeprefix("test_")):
         found.append((1, f"the file name {path.stem!r}"))
-    if ROOT / "src" in path.parents or ROOT / "tests" in path.parents:
-        for line, name in identifiers(text) if path.suffix == ".py" else ():
-            parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-            if IDENTIFIERS.search(parts):
-                found.append((line, f"the name {name!r}"))
-    for line, prose in prose_of_document(text) if is_document else prose_of_code(text):
+    is_code = path.suffix == ".py" and (ROOT / "src" in path.parents or ROOT / "tests" in path.parents)
+    if is_code and any(map(is_old, set(NAME.findall(LITERAL.sub("", text))))):
+        found += [(line, f"the name {name!r}") for line, name in identifiers(text) if is_old(name)]
+    if is_document:
+        found += [(line, f"a line of {len(content)} characters") for line, content in long_lines(text)]
+    for line, prose in prose_of(path, text):
         plain = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose)
-        for match in LISTED.finditer(plain):
-            number = int(str(match.lastgroup)[1:])
-            found.append((line, f"{match.group()!r}: write {ADVICE[number]!r}"))
+        found += [(line, f"{phrase!r}: write {advice!r}") for phrase, advice in phrases(plain)]
         found += [(line, f"a sentence begins {match.group()[:30]!r}") for match in OPENINGS.finditer(plain)]
         found += [(line, f"American spelling: {match.group()!r}") for match in SPELLING.finditer(plain)]
         if is_document and not prose.startswith("|"):
@@ -178,9 +273,9 @@ def findings(path: Path) -> list[tuple[int, str]]:
 
 
 def files() -> list[Path]:
-    """Return everything that is checked: documents and sources under version control."""
+    """Return everything that is checked: documents, sources, scenarios and settings under version control."""
     listed = subprocess.run(
-        ["git", "ls-files", "*.md", *(f"{folder}/*.py" for folder in FOLDERS)],
+        ["git", "ls-files", *OTHERS, *(f"{folder}/*.py" for folder in FOLDERS)],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     own = Path(__file__).relative_to(ROOT).as_posix()

@@ -70,7 +70,7 @@ need_java() {
         "put it on the PATH or name it in JAVA_HOME"
 }
 
-# A .venv that was moved, or whose Python is gone or too old, is made anew.
+# A .venv that was moved, or whose Python is gone or too old, is created again.
 is_usable() {
     grep -qsF "$root/.venv/bin/" .venv/bin/pip &&
         .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
