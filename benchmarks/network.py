@@ -49,7 +49,7 @@ def said(process: "subprocess.Popen[str]") -> dict[str, Any]:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        raise RuntimeError(f"{process.args!r} ended without a word")
+        raise RuntimeError(f"{process.args!r} ended without an answer")
     facts: dict[str, Any] = json.loads(line)
     return facts
 

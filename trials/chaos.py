@@ -327,7 +327,7 @@ class Chaos:
             or not all(client.is_all_confirmed for client in self._clients)
             or (behind := await self._who_lies_behind())
         ):
-            waiting = f"{self._subscribing} wait for subscribe(), {', '.join(sorted(behind)) or 'nobody'} lies behind"
+            waiting = f"{self._subscribing} wait for subscribe(), {', '.join(sorted(behind)) or 'nobody'} lags"
             assert time.monotonic() < deadline, f"it does not come to rest: {waiting}"
             await asyncio.sleep(0.05)
         self._note_memory()

@@ -13,7 +13,7 @@ And faults of the whole network, one at a time:
 
     partition  any two parts of the network are separated
     beyond     more than f neighbours are killed, and all return with their disks
-    blackout   all are killed, and return with their disks, now and then one of them without
+    blackout   all are killed, and return with their disks, sometimes one of them without
     disk       another program writes to the disk that all of them sync to
 """
 

@@ -7,7 +7,7 @@
 
 Seven brokers run as processes on loopback, with proxies between them. Up to f neighbours at a time are killed,
 paused, partitioned or slowed, and restarted, while clients request, answer, read, connect and leave (`chaos`). With
-`--data`, brokers store their data on disk, which is sometimes busy, and now and then more than f or all of them are
+`--data`, brokers store their data on disk, which is sometimes busy, and sometimes more than f or all of them are
 killed at once. The network is also cut in two, in one direction or both.
 
 Then the clients' parts of the trace are merged and checked, on Spark or, without Java, by the checkers in this

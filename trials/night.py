@@ -154,7 +154,7 @@ class Night:
         try:
             state = msgspec.json.decode(self._file.read_bytes(), type=NightState)
         except msgspec.MsgspecError as error:
-            raise GaplessError(f"{self._file} cannot be read ({error}); remove it to begin anew") from None
+            raise GaplessError(f"{self._file} cannot be read ({error}); remove it to start again") from None
         if state.protocol != self._protocol:
             raise GaplessError(f"{self._file} is of {state.protocol!r}; give --keep another directory")
         if state.rules != rules:
@@ -253,7 +253,7 @@ class Night:
             return
         taken = count - len(missing)
         console.print(
-            f"{taken:,} of {count:,} branches of the rules were taken in {self._state.measured:,} measured runs"
+            f"{taken:,} of {count:,} branches of the rules were reached in {self._state.measured:,} measured runs"
         )
         for branch in missing[:SHOWN]:
             console.print(Text(f"  {branch.file}:{branch.line} -> {branch.to}  {branch.rule}: {branch.text}", "dim"))

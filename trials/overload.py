@@ -187,7 +187,7 @@ def _said(process: "subprocess.Popen[str]") -> dict[str, Any]:
     assert process.stdout is not None
     line = process.stdout.readline()
     if not line:
-        raise RuntimeError("clients ended without a word")
+        raise RuntimeError("clients ended without a report")
     found: dict[str, Any] = json.loads(line)
     return found
 

@@ -19,7 +19,9 @@ def run() -> NoReturn:
     except ModuleNotFoundError as error:
         if missing_extra(error) == "":
             raise
-        print("gapless: the command line is not installed; pip install 'gapless[cli]' brings it", file=sys.stderr)
+        print(
+            "gapless: the command line is not installed; install it with: pip install 'gapless[cli]'", file=sys.stderr
+        )
         raise SystemExit(BAD_INPUT) from None
     command_line()
 

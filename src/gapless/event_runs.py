@@ -95,7 +95,7 @@ class EventTable(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def check(self) -> None:
         """Raise a `TableError` unless every column has a value of an attribute type for each event."""
         if not self.shared.keys().isdisjoint(self.columns):
-            raise TableError("an attribute of a run of events is shared by all, and has a column, too")
+            raise TableError("an attribute of a run of events is both shared and in a column")
         for what in (*self.columns.values(), self.payloads):
             if length_of(memoryview(what)) != self.count:
                 raise TableError(

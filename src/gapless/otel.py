@@ -70,7 +70,7 @@ class Tracing(Middleware):
         about = {**_SYSTEM, "messaging.message.id": event.id}
         self._tracer.start_span(outcome, parent, kind=SpanKind.CLIENT, attributes=about).end()
         if span is not None and outcome == "nack":
-            span.set_status(Status(StatusCode.ERROR, "given back"))
+            span.set_status(Status(StatusCode.ERROR, "returned by nack()"))
         self._end(span)
 
     @contextmanager

@@ -65,7 +65,7 @@ class Position:
             raise ValueError(_complaint(text))
         timestamp, number = int(found[1]), int(found[2] or 0)
         if timestamp > TIMESTAMP_MAX or number > _NUMBER_MAX:
-            raise ValueError(f"{text.strip()!r} is no position: its numbers go up to {TIMESTAMP_MAX}")
+            raise ValueError(f"{text.strip()!r} is not a position: its numbers go up to {TIMESTAMP_MAX}")
         self._place = (timestamp, publisher is None, publisher or "", number)
 
     @classmethod
@@ -169,8 +169,8 @@ def _complaint(text: object) -> str:
     shown = repr(text)
     shown = shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
     if isinstance(text, str) and text.strip().isdecimal():
-        return f"{shown} is no position: a position begins with the letter p, such as 'p1793280000000000'"
+        return f"{shown} is not a position: a position begins with the letter p, such as 'p1793280000000000'"
     return (
-        f"{shown} is no position: copy the whole text of one, such as 'p1793280000000000' or "
+        f"{shown} is not a position: copy the whole text of one, such as 'p1793280000000000' or "
         "'p1793280000000000-17-orders-1a2b'"
     )

@@ -21,7 +21,7 @@ def name_complaint(what: str, name: str, most: int = NAME_MAX) -> str:
         return f"{what} has 1 to {most} characters, but this one has {len(name):,}"
     if not name.isprintable():
         shown = printable(name[:SHOWN_MAX]) + ("…" if len(name) > SHOWN_MAX else "")
-        return f"{what} is '{shown}', but only what can be printed on a line may be in it"
+        return f"{what} is '{shown}', but must contain only printable characters on one line"
     return ""
 
 

@@ -65,5 +65,7 @@ def _load(entry: "EntryPoint") -> ProtocolSpec:
             f"protocol {entry.name!r} cannot be loaded from {entry.value}: {error}; reinstall the package that has it"
         ) from error
     if not isinstance(spec, ProtocolSpec) or spec.name != entry.name:
-        raise ProtocolError(f"{entry.value} is no ProtocolSpec of the name {entry.name!r}; tell the package's authors")
+        raise ProtocolError(
+            f"{entry.value} is not a ProtocolSpec with the name {entry.name!r}; report this to the package's authors"
+        )
     return spec

@@ -65,7 +65,7 @@ def hint(word: str, known: Iterable[str]) -> str:
     """Return a suggestion for a misspelt word."""
     choices = list(known)
     close = get_close_matches(word, choices, 1)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(choices)}"
+    return f"did you mean {close[0]!r}?" if close else f"the choices are: {', '.join(choices)}"
 
 
 def with_place(message: str) -> str:

@@ -9,7 +9,7 @@ from gapless.cli.shared_options import PATH, json_option
 
 __all__ = ["lab"]
 
-EPILOG = "Exit codes: 0 all runs are done, 1 some failed, 64 bad input, 70 a bug in Gapless, 130 interrupted."
+EPILOG = "Exit codes: 0 all runs finished, 1 some failed, 64 bad input, 70 a bug in Gapless, 130 interrupted."
 
 lab = CommandGroup(
     "lab",
@@ -19,19 +19,19 @@ lab = CommandGroup(
 )
 
 master_option = click.option(
-    "--master", metavar="URL", help="Run on this cluster of Spark, such as spark://host:7077; else on this machine."
+    "--master", metavar="URL", help="Run on this Spark cluster, such as spark://host:7077 (default: on this machine)."
 )
-remote_option = click.option("--remote", metavar="URL", help="Run by Spark Connect, such as sc://host:15002.")
-quick_option = click.option("--quick", is_flag=True, help="Small networks and few runs: a glance.")
+remote_option = click.option("--remote", metavar="URL", help="Run with Spark Connect, such as sc://host:15002.")
+quick_option = click.option("--quick", is_flag=True, help="Use small networks and few runs.")
 
 
 @lab.command("run", epilog=EPILOG)
 @click.argument("experiment", metavar="EXPERIMENT", type=PATH, help="An experiment, in TOML.")
-@click.option("--out", metavar="DIR", type=PATH, help="Where the results go.")
+@click.option("--out", metavar="DIR", type=PATH, help="The directory for the results.")
 @master_option
 @remote_option
 @quick_option
-@click.option("--only", metavar="RUN", help="Run just this one, here and without Spark, and show it.")
+@click.option("--only", metavar="RUN", help="Run only this case, in this process without Spark, and print its results.")
 @json_option
 def lab_run(
     experiment: Path,
@@ -51,12 +51,14 @@ def lab_run(
     if only is not None:
         return run_case(experiment, only, quick=quick, as_json=json)
     if out is None:
-        raise click.BadParameter("say where the results shall go", param_hint="--out")
+        raise click.BadParameter(
+            "the option --out is missing: set it to a directory for the results", param_hint="--out"
+        )
     return run_experiment(experiment, out, master=master, remote=remote, quick=quick, as_json=json)
 
 
 @lab.command("figures", epilog=EPILOG)
-@click.option("--out", metavar="DIR", type=PATH, required=True, help="Where the figures and the report go.")
+@click.option("--out", metavar="DIR", type=PATH, required=True, help="The directory for the figures and the report.")
 @click.option("--paper", metavar="NUMBER", multiple=True, help="001, 002, 003 or 004; may be repeated; else all.")
 @master_option
 @remote_option

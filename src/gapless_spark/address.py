@@ -25,13 +25,13 @@ def require_address(master: str | None, remote: str | None) -> None:
     if master is not None:
         if not _MASTERS.fullmatch(master):
             raise SparkError(
-                f"there is no master {redacted(master)!r}; write local[2], spark://HOST:PORT, yarn or k8s://URL"
+                f"unknown master {redacted(master)!r}; write local[2], spark://HOST:PORT, yarn or k8s://URL"
             )
         if master.startswith("spark://"):
             _require_answer(master, master.removeprefix("spark://").split(","), 7077)
     if remote is not None and not remote.startswith("local"):
         if not remote.startswith("sc://"):
-            raise SparkError(f"{redacted(remote)!r} is no address of Spark Connect; write sc://HOST:PORT")
+            raise SparkError(f"{redacted(remote)!r} is not an address of Spark Connect; write sc://HOST:PORT")
         _require_answer(remote, [re.split("[/;]", remote.removeprefix("sc://"))[0]], _CONNECT_PORT)
 
 

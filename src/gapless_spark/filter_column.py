@@ -152,7 +152,7 @@ def _from_column(filter: Filter, name: str, kind: T.DataType) -> _Typed:
             return _Typed(integer=column.cast("bigint"))
         case T.FloatType() | T.DoubleType() | T.DecimalType():
             return _Typed(float=column.cast("double"))
-    message = f"column {name} is of type {kind.simpleString()}: filters know strings, numbers and booleans"
+    message = f"column {name} is of type {kind.simpleString()}, but filters support only strings, numbers and booleans"
     raise FilterError(message, filter.text, max(0, filter.text.find(name)))
 
 

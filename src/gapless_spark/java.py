@@ -23,7 +23,7 @@ def require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if java is None:
-        raise SparkError(f"Spark needs Java, and there is none: {_WAY_OUT}")
+        raise SparkError(f"Spark needs Java, which is not installed: {_WAY_OUT}")
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):

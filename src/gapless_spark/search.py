@@ -68,7 +68,7 @@ class Frontier:
         file, text = folder / "search.json", msgspec.json.encode(plan)
         if file.exists() and file.read_bytes() != text:
             raise SparkError(
-                f"{folder} is of another search ({file.read_text(encoding='utf-8')}); name another directory"
+                f"{folder} belongs to another search ({file.read_text(encoding='utf-8')}); choose another directory"
             )
         _write(file, lambda path: path.write_bytes(text))
         self._waiting: list[Tried] = []

@@ -60,7 +60,7 @@ def _first_sentence(text: str) -> str:
     """Return the error's message without its stack trace."""
     lines = [line.strip() for line in text.splitlines()]
     causes = [line for line in lines if line and not line.startswith(("at ", "Traceback", "File ", "JVM", "Driver"))]
-    said = causes[0] if causes else "it gave no reason"
+    said = causes[0] if causes else "no reason was given"
     if said.startswith("An error occurred while calling") and len(causes) > 1:
         said = causes[1].lstrip(": ")
     return said if len(said) <= 300 else said[:299] + "…"

@@ -108,7 +108,9 @@ def write_tables(tables: Mapping[str, DataFrame], directory: str | Path) -> None
         for name, frame in tables.items():
             frame.write.parquet(f"file://{folder}/{name}")
             if not (folder / name / DONE).exists():
-                raise SparkError(f"Spark wrote {name} to a machine whose files we do not see: name a shared directory")
+                raise SparkError(
+                    f"Spark wrote {name} to a machine whose files this process cannot read: choose a shared directory"
+                )
 
 
 def _with_defaults(table: str, frame: DataFrame) -> DataFrame:
@@ -134,7 +136,7 @@ def _inspect(
         found = listed.select("path").mapInArrow(_inspected_batches, _INSPECTED).toArrow().to_pylist()
         files = listed.inputFiles()
     if not found and "://" not in place and (Path(place) / PARTS).is_dir():
-        raise TraceError(f"the trace at {place} is in parts; put them together: gapless trace merge {place} OUT")
+        raise TraceError(f"the trace at {place} is in parts; merge them: gapless trace merge {place} OUT")
     of_trace = [row for row in found if row["file"].rsplit("/", 2)[0] == place]
     rows: dict[str, int] = {}
     names: list[str] | None = []
@@ -227,11 +229,11 @@ def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:
     found = file.schema_arrow
     version = (found.metadata or {}).get(VERSION_KEY)
     if version is None:
-        return f"{path} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}"
+        return f"{path} is not a table of a Gapless trace: its metadata has no {VERSION_KEY.decode()}"
     if version.decode(errors="replace") not in KNOWN_VERSIONS:
         return (
-            f"{path} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
-            f"version {' and '.join(KNOWN_VERSIONS)}"
+            f"{path} has version {version.decode(errors='replace')} of the trace format, but this "
+            f"version of Gapless reads version {' and '.join(KNOWN_VERSIONS)}"
         )
     for field in arrow_schema(table):
         if field.name not in found.names:
@@ -240,10 +242,10 @@ def _complaint(table: str, file: pq.ParquetFile, path: str) -> str | None:
             return f"{path} has no column {field.name!r}; write the trace again with this version of Gapless"
         if found.field(field.name).type != field.type:
             kind = found.field(field.name).type
-            return f"{path}: column {field.name!r} holds {kind}, but {field.type} belongs there"
+            return f"{path}: column {field.name!r} has type {kind}, but must have {field.type}"
         nulls = 0 if field.nullable else _nulls(file, found.get_field_index(field.name))
         if nulls:
-            return f"{path}: column {field.name!r} has {nulls} nulls, but may have none"
+            return f"{path}: column {field.name!r} has {nulls} nulls, but must have none"
     return None
 
 

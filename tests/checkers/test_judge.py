@@ -96,7 +96,7 @@ def test_several_runs_are_judged_one_by_one() -> None:
 def test_two_runs_of_one_name_are_refused() -> None:
     one, other = record(Model(1).run(), "same"), record(Model(2).run(), "same")
     rows = {table: getattr(one, table) + getattr(other, table) for table in Trace.__struct_fields__}
-    with pytest.raises(TraceError, match="two runs are named 'same'"):
+    with pytest.raises(TraceError, match="two runs have the name 'same'"):
         check_all(Trace(**rows))
 
 

@@ -96,7 +96,7 @@ def test_an_event_published_when_it_was_active_and_left_out_is_a_late_start(with
         verdict = check(record(run))
         assert named(verdict) == [("late-start", event)], f"seed {seed}: {verdict.reason}"
         assert verdict.anomalies[0].witness == (event,)
-        assert ("starts at" if with_cut else "nothing of") in verdict.anomalies[0].message
+        assert ("starts at" if with_cut else "no event of") in verdict.anomalies[0].message
         for guarantee in ("gfd", "topic-causal"):
             claims: Guarantee = guarantee
             assert "late-start" not in check(record(run._replace(guarantee=claims))).counts

@@ -209,7 +209,7 @@ def test_a_filter_that_may_mean_something_else(cli: Cli) -> None:
 def test_half_a_character_is_refused(cli: Cli) -> None:
     ran = cli("filter", "check", "a = 1", "--event", '{"a": "\\udce9"}')
     assert ran.code == 64
-    assert "half of a character" in ran.err
+    assert "half of a surrogate pair" in ran.err
 
 
 def test_two_filters(cli: Cli) -> None:

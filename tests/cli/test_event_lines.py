@@ -17,7 +17,7 @@ from gapless.errors import EventError
     ],
 )
 def test_half_a_character_is_reported_as_such(line: bytes) -> None:
-    with pytest.raises(EventError, match="line 3: a text holds half of a character"):
+    with pytest.raises(EventError, match="line 3: a string contains half of a surrogate pair"):
         read_line(line, "line 3")
 
 

@@ -41,7 +41,7 @@ def test_each_protocol_describes_its_promises_in_words(cli: Cli, name: str) -> N
 
 def test_verdicts_are_in_words_and_programs_get_the_short_ones(cli: Cli, tmp_path: Path) -> None:
     ran = cli("sim", "run", FIRST, "--trace", tmp_path / "trace")
-    assert "which promises gapless causal" in ran.out
+    assert "which guarantees gapless causal" in ran.out
     judged = cli("check", tmp_path / "trace")
     assert "gapless causal" in judged.out
     assert not SHORT.search(ran.out + judged.out + cli("sim", "compare", FIRST).out)

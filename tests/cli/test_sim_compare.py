@@ -40,7 +40,7 @@ def test_protocols_that_cannot_run_the_scenario_say_so_and_others_continue(
     ran = cli("sim", "compare", EXAMPLES / f"{example}.toml", "--protocols", f"{does_not},{runs}", "--json")
     assert ran.code == 0
     left_out, row = json.loads(ran.out)["protocols"]
-    assert left_out["unfit"] == f"does not claim to cope with {example}"
+    assert left_out["unfit"] == f"does not claim to tolerate {example}"
     assert left_out["figures"] is left_out["status"] is None
     assert row["status"] == "valid"
     assert row["figures"]["lost"] == 0
@@ -56,7 +56,7 @@ def test_the_table_fits(cli: Cli, monkeypatch: pytest.MonkeyPatch, columns: str)
     assert max(map(len, lines)) <= 80
     named = [line.split()[0] for line in lines if line.startswith(("g", "vcube"))]
     assert named == ["gapless", "vcube", "gryphon", "gapless"], "all of them, and then what those took that ran"
-    assert "does not claim to cope with crash" in ran.out
+    assert "does not claim to tolerate crash" in ran.out
 
 
 def test_the_seed_is_above_the_table(cli: Cli) -> None:
@@ -76,7 +76,7 @@ def test_a_broken_promise_is_1_and_shown_with_its_witness(cli: Cli, tmp_path: Pa
     assert ran.code == 1
     assert "✗" in ran.out
     assert "witness:" in ran.out
-    assert "does not claim to cope with loss" in ran.out
+    assert "does not claim to tolerate loss" in ran.out
     document = json.loads(cli("sim", "compare", file, "--protocols", "gryphon", "--json").out)
     assert document["status"] == document["protocols"][0]["status"] == "invalid"
     assert document["protocols"][0]["anomalies"]
@@ -95,7 +95,7 @@ def test_2_if_no_run_was_made(cli: Cli) -> None:
     ("words", "hint"),
     [
         ((EXAMPLES / "topics.toml", "--protocols", "gapples"), "there is no protocol 'gapples'"),
-        ((EXAMPLES / "topics.toml", "--protocols", ", "), "--protocols names none"),
+        ((EXAMPLES / "topics.toml", "--protocols", ", "), "--protocols names no protocol"),
         (("nowhere.toml",), "nowhere.toml: cannot be read"),
         ((), "Try 'gapless sim compare --help'"),
     ],
@@ -171,6 +171,6 @@ def test_the_example_of_promises_shows_which_protocol_breaks_what(cli: Cli) -> N
     ran = cli("sim", "compare", EXAMPLES / "promises.toml")
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= 80
-    *_, breaches = ran.out.partition("Not promised, and broken:")
+    *_, breaches = ran.out.partition("Not promised, and violated:")
     assert [line.split()[0] for line in breaches.splitlines() if line[:1].isalpha()] == ["epidemic", "gryphon", "vcube"]
     assert "vcube     not gapless causal: scribe was delivered guest:1 before its cause" in breaches

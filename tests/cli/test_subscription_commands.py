@@ -31,7 +31,7 @@ def test_printed_events_are_not_redelivered_and_the_subscription_can_be_listed_m
             assert (code, out) == (0, "there are no durable subscriptions; gapless sub --durable NAME creates one\n")
             begun = await gapless(network, "sub", "n > 0", "--durable", "billing", "--seconds", "1")
             assert begun[0] == 0, begun
-            assert "billing continues after what was acknowledged" in begun[2]
+            assert "billing continues after the last acknowledged event" in begun[2]
             await ann.publish_many([({"n": number}, b"") for number in range(1, 11)])
             first = await gapless(network, "sub", "n > 0", "--durable", "billing", "--count", "4", "--quiet")
             assert [json.loads(line)["attributes"]["n"] for line in first[1].splitlines()] == [1, 2, 3, 4]
@@ -60,7 +60,7 @@ def test_printed_events_are_not_redelivered_and_the_subscription_can_be_listed_m
             assert "there is no durable subscription 'billing'" in gone[2]
             both = await gapless(network, "sub", "--durable", "billing", "--since", "10m")
             assert both[0] == 64
-            assert "--durable continues where it stopped, so leave out --since" in both[2]
+            assert "--durable continues where the subscription stopped, so leave out --since" in both[2]
 
     run(main())
 
@@ -85,7 +85,7 @@ def test_two_that_share_a_name_print_each_event_once() -> None:
             lines = [json.loads(line)["attributes"]["n"] for _, out, _ in ends for line in out.splitlines()]
             assert sorted(lines) == list(range(1, 21))
             alone = await gapless(network, "sub", "--group")
-            message = "--group is for a durable subscription: say --durable NAME, too"
+            message = "--group needs a durable subscription: add --durable NAME"
             assert (alone[0], message in alone[2]) == (64, True)
 
     run(main())
@@ -98,8 +98,8 @@ def test_status_reports_what_has_too_few_replicas() -> None:
     }  # fmt: skip
     [remark] = remarks({"b1": report, "b2": None})
     assert remark == (
-        "the history of b0, b1 is held by fewer than f + 1 = 2 brokers: b1 is reading it again, or too few are there "
-        "to hold it"
+        "the history of b0, b1 is held by fewer than f + 1 = 2 brokers: b1 is reading it again, or "
+        "too few brokers are running"
     )
 
 

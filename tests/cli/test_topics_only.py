@@ -55,7 +55,7 @@ def write(folder: Path, protocol: str, *, brokers: int = 4, member: str = "b0") 
 def test_six_brokers_are_bad_input(cli: Cli, tmp_path: Path, protocol: str) -> None:
     ran = cli("sim", "run", write(tmp_path, protocol, brokers=6))
     assert ran.code == 64
-    assert f"network: protocol '{protocol}' cannot run here: a hypercube has a power of two of brokers" in ran.err
+    assert f"network: protocol '{protocol}' cannot run on this network: the number of brokers of a hypercube" in ran.err
     assert "Traceback" not in ran.err
 
 
@@ -67,5 +67,5 @@ def test_a_member_that_is_no_broker_is_bad_input(cli: Cli, tmp_path: Path, proto
 
 def test_a_filter_that_is_no_topic_is_rejected_in_a_sentence(cli: Cli, tmp_path: Path, protocol: str) -> None:
     ran = cli("sim", "run", write(tmp_path, protocol), "--json")
-    assert "the filter 'TRUE' is no topic, and this protocol serves topics only; write topic = 'name'" in ran.out
+    assert "the filter 'TRUE' is not a topic, but this protocol supports only topics; write topic = 'name'" in ran.out
     assert ran.code == 0

@@ -69,7 +69,7 @@ def test_a_returned_event_is_redelivered_after_its_delay_and_its_count_outlives_
         again = await anext(work)
         assert asyncio.get_running_loop().time() - began >= 0.19, "the loop's clock counts milliseconds"
         assert (number(again), again.delivery_count, again.redelivered) == (1, 2, True)
-        with pytest.raises(CallError, match="was acknowledged or given back before"):
+        with pytest.raises(CallError, match="was already acknowledged or returned"):
             await one.nack()
         await again.nack(delay_s=3600)
         await again.in_progress()
@@ -225,7 +225,7 @@ def test_an_acknowledgement_that_failed_fails_again() -> None:
 
 def test_invalid_calls_are_refused() -> None:
     async def story(_: Local, ann: gapless.Client) -> None:
-        with pytest.raises(CallError, match='max_deliveries is for ack="manual"'):
+        with pytest.raises(CallError, match='max_deliveries requires ack="manual"'):
             await ann.durable("work", "n > 0", max_deliveries=3)
         with pytest.raises(CallError, match="max_deliveries must be positive"):
             await ann.durable("work", "n > 0", ack="manual", max_deliveries=0)
@@ -241,7 +241,7 @@ def test_invalid_calls_are_refused() -> None:
                 await copy.nack()
         async with ann.durable("other", "n > 0", ack="manual") as work:
             await publish(ann, 2)
-            with pytest.raises(CallError, match="delay_s goes from 0 s to 86,400 s"):
+            with pytest.raises(CallError, match="delay_s must be between 0 s and 86,400 s"):
                 await (await anext(work)).nack(delay_s=-1)
 
     assert_notified(story)

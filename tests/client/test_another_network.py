@@ -27,8 +27,8 @@ async def _start(overlay: Overlay, ports: list[int], protocol: str = "gapless") 
 @pytest.mark.parametrize(
     ("overlay", "protocol", "complaint"),
     [
-        (chain(2), "gapless", "started anew from another file .it had 3 brokers, now 2.*connect again"),
-        (star(3), "gapless", "started anew from another file .another shape, or other settings.*connect again"),
+        (chain(2), "gapless", "restarted with another file .it had 3 brokers, now 2.*connect again"),
+        (star(3), "gapless", "restarted with another file .its topology or its settings differ.*connect again"),
         (chain(3), "locaps", "this network runs 'locaps', not 'gapless'"),
     ],
     ids=["smaller", "shape", "protocol"],

@@ -86,7 +86,7 @@ def test_a_value_becomes_the_attribute_that_it_represents(value: Any, attribute:
     [
         (
             None,
-            "attribute 'value' is of type NoneType; attributes are strings, integers, floats and booleans, and what",
+            "attribute 'value' is of type NoneType; attributes are strings, integers, floats and booleans, or values",
         ),
         ([1], "attribute 'value' is of type list"),
         (b"x", "attribute 'value' is of type bytes"),
@@ -95,11 +95,14 @@ def test_a_value_becomes_the_attribute_that_it_represents(value: Any, attribute:
         (np.complex64(1), "attribute 'value' is of type complex64"),
         (np.longdouble(1), "attribute 'value' is of type longdouble"),
         (np.datetime64("2026-11-16"), "attribute 'value' is of type datetime64"),
-        (pd.NaT, "attribute 'value' is NaT, which is no time"),
-        (Decimal("0.12345678901234567891"), "'value' is Decimal('0.12345678901234567891'), which no float has exactly"),
-        (Decimal("NaN"), "attribute 'value' is Decimal('NaN'), which no float has exactly"),
-        (Decimal("1E400"), "which no float has exactly; round it, or publish str(value)"),
-        (np.uint64(2**63), "attribute 'value' is 9223372036854775808, which does not fit into 64 bits"),
+        (pd.NaT, "attribute 'value' is NaT, which is not a time"),
+        (
+            Decimal("0.12345678901234567891"),
+            "'value' is Decimal('0.12345678901234567891'), which no float represents exactly",
+        ),
+        (Decimal("NaN"), "attribute 'value' is Decimal('NaN'), which no float represents exactly"),
+        (Decimal("1E400"), "which no float represents exactly; round it, or publish str(value)"),
+        (np.uint64(2**63), "attribute 'value' is 9223372036854775808, which does not fit into a signed 64-bit integer"),
     ],
     ids=repr,
 )
@@ -185,7 +188,7 @@ def test_a_model_takes_the_event_and_an_attribute_by_its_alias() -> None:
 
     event = Event("p", 1, {"n": 2})
     assert Reader(Whole).read(event).event is event
-    with pytest.raises(CallError, match="field 'n' of Several has several aliases; an attribute has one name"):
+    with pytest.raises(CallError, match="field 'n' of Several has several aliases, but an attribute has one name"):
         Reader(Several)
 
 

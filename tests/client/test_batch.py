@@ -48,15 +48,15 @@ def test_a_batch_does_not_change_with_what_it_was_made_of() -> None:
 @pytest.mark.parametrize(
     ("odd", "complaint"),
     [
-        ({"x": 2**63, "n": 1}, "does not fit into 64 bits"),
+        ({"x": 2**63, "n": 1}, "does not fit into a signed 64-bit integer"),
         ({"x": "\ud800", "n": 1}, "half of a surrogate pair"),
         ({"x": None, "n": 1}, "is of type NoneType"),
         ({"x": "a" * 200, "n": 1}, "has 2[0-9]+ bytes, but 150 is the limit"),
-        ({"": "a", "n": 1}, "this one is empty"),
-        ({1: "a", "n": 1}, "is no string"),
-        ((({"x": "a", "n": 1}), "text"), "a payload is bytes"),
+        ({"": "a", "n": 1}, "the name of an attribute is empty"),
+        ({1: "a", "n": 1}, "is not a string"),
+        ((({"x": "a", "n": 1}), "text"), "a payload must be bytes"),
         (({"x": "a", "n": 1}, b"", b""), "has 3 parts"),
-        (7, "attributes are a dictionary"),
+        (7, "attributes must be a dictionary"),
     ],
 )
 @pytest.mark.parametrize("at", [0, 1, 7])

@@ -106,7 +106,9 @@ def test_a_durable_subscription_is_caught_up_when_the_backlog_is_consumed() -> N
             await waiting
             shared = await client.durable("printing", "TRUE", group=True)
             assert not shared.is_caught_up
-            with pytest.raises(CallError, match="a group shares the subscription to 'TRUE': no member can tell"):
+            with pytest.raises(
+                CallError, match="the subscription to 'TRUE' is shared by a group, so no member can tell"
+            ):
                 await shared.caught_up()
 
     run(main())

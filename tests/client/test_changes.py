@@ -81,7 +81,7 @@ def test_changes_end_with_the_client_or_with_what_it_failed_of() -> None:
             changes = client.connection_changes()
             assert (await _next(changes)).kind == "connected"
             client._connection_manager._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
-            with pytest.raises(ClosedError, match="cannot be sent"):
+            with pytest.raises(ClosedError, match="cannot be encoded"):
                 await _next(changes)
             await client.close()
 

@@ -178,7 +178,7 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "null": (lambda c: c.publish({"topic": None}), EventError, "attribute 'topic' is of type NoneType"),
     "a list": (lambda c: c.publish({"topic": "price", "x": [1]}), EventError, "put anything else into the payload"),
-    "a number too large": (lambda c: c.publish({"x": 2**63}), EventError, "does not fit into 64 bits with a sign"),
+    "a number too large": (lambda c: c.publish({"x": 2**63}), EventError, "does not fit into a signed 64-bit integer"),
     "a number too small": (lambda c: c.publish({"x": -(2**63) - 1}), EventError, "publish it as a string"),
     "too many bytes": (lambda c: c.publish({"topic": "price"}, b"x" * 65_536), EventError, "65,536 is the limit"),
     "no room at all": (lambda c: c.subscribe("TRUE", max_pending=0), CallError, "max_pending must be positive"),

@@ -34,7 +34,7 @@ def test_lost_publications_are_named_in_the_message(caplog: pytest.LogCaptureFix
 
     name = run(main())
     [said] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert said.startswith(f"client {name}: publications 3 to 5, 7 were confirmed and are lost")
+    assert said.startswith(f"client {name}: publications 3 to 5, 7 were confirmed and are now lost")
 
 
 def test_names_of_peers_cannot_start_a_log_line(caplog: pytest.LogCaptureFixture) -> None:

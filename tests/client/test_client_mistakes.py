@@ -34,36 +34,36 @@ MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "a lone surrogate in an advertisement": (
         lambda c: c.advertise(f"topic = '{HALF}'"), CallError, r"a filter contains '\udce9', half of",
     ),
-    "nothing published": (lambda c: c.publish(None), EventError, "attributes are a dictionary, such as {'topic': "),
+    "nothing published": (lambda c: c.publish(None), EventError, "attributes must be a dictionary, such as {'topic': "),
     "text published": (lambda c: c.publish("price"), EventError, "but this is a str"),
-    "a payload of text": (lambda c: c.publish({}, "text"), EventError, "a payload is bytes, but this is a str; encode"),
-    "a payload of a number": (lambda c: c.publish({}, 5), EventError, "a payload is bytes, but this is an int"),
+    "a payload of text": (lambda c: c.publish({}, "text"), EventError, "must be bytes, but this is a str; encode"),
+    "a payload of a number": (lambda c: c.publish({}, 5), EventError, "a payload must be bytes, but this is an int"),
     "three parts": (lambda c: c.publish_many([({}, b"", 1)]), EventError, "but this has 3 parts"),
-    "nothing to iterate over": (lambda c: c.publish_many(None), EventError, "one after the other, but this is None"),
-    "a name that is a number": (lambda c: c.publish({1: 2}), EventError, "attribute 1 has a name that is no string"),
-    "no filter": (lambda c: c.subscribe(None), CallError, "a filter is text, but this is None"),
-    "no filter to advertise": (lambda c: c.advertise(5), CallError, "a filter is text, but this is of type int"),
+    "nothing to iterate over": (lambda c: c.publish_many(None), EventError, "an iterable of events, but this is None"),
+    "a name that is a number": (lambda c: c.publish({1: 2}), EventError, "the attribute name 1 is not a string"),
+    "no filter": (lambda c: c.subscribe(None), CallError, "a filter must be text, but is None"),
+    "no filter to advertise": (lambda c: c.advertise(5), CallError, "a filter must be text, but is of type int"),
     "a reason to replace": (
-        lambda c: c.durable("n", "TRUE", replace="yes"), CallError, "replace is True or False, but this is of",
+        lambda c: c.durable("n", "TRUE", replace="yes"), CallError, "replace must be True or False, but is of",
     ),
-    "half a group": (lambda c: c.durable("n", "TRUE", group=None), CallError, "group is True or False, but"),
-    "a name on two lines": (lambda c: c.durable("a\nb", "TRUE"), CallError, r"subscription is 'a\nb', but only"),
+    "half a group": (lambda c: c.durable("n", "TRUE", group=None), CallError, "group must be True or False, but"),
+    "a name on two lines": (lambda c: c.durable("a\nb", "TRUE"), CallError, r"subscription is 'a\nb', but must"),
     "the first of all years": (
-        lambda c: c.subscribe("TRUE", since=datetime.min), CallError, "which lies before all positions",
+        lambda c: c.subscribe("TRUE", since=datetime.min), CallError, "which precedes all positions",
     ),
-    "the last of all years": (lambda c: c.read("TRUE", until=datetime.max), CallError, "which lies in the future"),
+    "the last of all years": (lambda c: c.read("TRUE", until=datetime.max), CallError, "which is in the future"),
     "a long story": (lambda c: c.read("TRUE", since="x" * 100_000), CallError, "xxx...xxx"),
-    "nothing to take back": (
-        lambda c: c.unadvertise(None), CallError, "an advertisement is what advertise() returned, but this is None",
+    "nothing to withdraw": (
+        lambda c: c.unadvertise(None), CallError, "must be an object that advertise() returned, but is None",
     ),
     "nothing to end": (
-        lambda c: c.unsubscribe(5), CallError, "a subscription is what subscribe() returned, but this is of type int",
+        lambda c: c.unsubscribe(5), CallError, "must be an object that subscribe() returned, but is of type int",
     ),
     "an archive that is a number": (
-        lambda c: c.archive(5).subscribe("TRUE", since="1m"), CallError, "archive is a path, but this is of type int",
+        lambda c: c.archive(5).subscribe("TRUE", since="1m"), CallError, "archive must be a path, but is of type int",
     ),
     "an archive nowhere": (lambda c: c.archive("a\0b").read("TRUE"), CallError, r"archive is 'a\x00b', which"),
-    "half a queue": (lambda c: c.subscribe("TRUE", max_pending=1.5), CallError, "max_pending is a whole number"),
+    "half a queue": (lambda c: c.subscribe("TRUE", max_pending=1.5), CallError, "max_pending must be a whole number"),
 }  # fmt: skip
 
 
@@ -87,13 +87,13 @@ def test_a_mistake_of_the_application_raises_an_error_and_the_client_continues(m
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"timeout_s": -1}, "timeout_s is -1, but nobody can wait for less than 0 seconds"),
-        ({"timeout_s": float("nan")}, "timeout_s is nan"),
-        ({"timeout_s": None}, "timeout_s is a number of seconds, but this is None"),
-        ({"url": None}, "connect() needs the address of a network: give a URL, or set GAPLESS_URL"),
+        ({"timeout_s": -1}, "timeout_s must be 0 or more, but is -1"),
+        ({"timeout_s": float("nan")}, "timeout_s must be 0 or more, but is nan"),
+        ({"timeout_s": None}, "timeout_s must be a number of seconds, but is None"),
+        ({"url": None}, "connect() needs the address of a network: pass a URL, or set GAPLESS_URL"),
         ({"name": HALF}, "a client's name contains"),
         ({"name": ""}, "a client's name has 1 to 150 characters"),
-        ({"name": "a\0"}, "a client's name is 'a\\x00', but only what can be printed"),
+        ({"name": "a\0"}, "a client's name is 'a\\x00', but must contain only printable"),
     ],
 )
 def test_an_error_while_connecting_is_an_error_of_ours(library: Any, arguments: dict[str, Any], complaint: str) -> None:
@@ -130,10 +130,10 @@ def test_unsendable_messages_end_every_call_with_an_error() -> None:
             await asyncio.sleep(0)
             client._connection_manager._links.give(Publish({"what": object()}))  # type: ignore[dict-item]
             for waiting in (taking, publishing):
-                with pytest.raises(ClosedError, match="the client failed, because something cannot be sent"):
+                with pytest.raises(ClosedError, match="the client failed, because a message cannot be encoded"):
                     await waiting
             for call in (client.publish({"n": 2}), client.subscribe("TRUE"), client.advertise("TRUE")):
-                with pytest.raises(ClosedError, match="cannot be sent"):
+                with pytest.raises(ClosedError, match="a message cannot be encoded"):
                     await call
             assert not client.is_connected
             await client.close()

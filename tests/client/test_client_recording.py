@@ -78,9 +78,9 @@ def test_of_three_clients_one_closes_one_exits_one_is_killed_and_none_is_left_ou
     run(main())
     merged = cli("trace", "merge", tmp_path / "live", tmp_path / "trace", "--quiesced")
     assert merged.code == 0
-    assert "50 acts are known of dies-" in merged.out
-    assert "50 acts are known of exits-" in merged.out
-    assert "nothing is known of late-1234" in merged.out
+    assert "50 actions are known of dies-" in merged.out
+    assert "50 actions are known of exits-" in merged.out
+    assert "no actions are known of late-1234" in merged.out
     assert "closes-" not in merged.out
     judged = cli("check", tmp_path / "trace")
     assert judged.code == 0
@@ -185,7 +185,7 @@ def test_a_missing_directory_named_by_the_network_is_reported_once(
         await broker.start()
         for _ in range(2):
             await (await connect(f"gapless://{broker.config.addresses['b0']}")).close()
-        assert caplog.text.count(f"the network asks clients to write traces in {place}, which is not here") == 1
+        assert caplog.text.count(f"the network asks clients to write traces in {place}, which does not exist here") == 1
         place.mkdir()
         await (await connect(f"gapless://{broker.config.addresses['b0']}")).close()
         assert len(list((place / "parts").iterdir())) == 1

@@ -82,7 +82,7 @@ def test_a_time_is_in_the_future_if_the_network_has_not_reached_it() -> None:
                 pytest.raises(CallError, match=r"future: the network's clock says 2"),
             ):
                 await bob.read("n > 0", since=soon)
-            with pytest.raises(CallError, match="since is an age of -5 s; an age is positive"):
+            with pytest.raises(CallError, match="since is an age of -5 s; an age must be positive"):
                 await bob.subscribe("n > 0", since=timedelta(seconds=-5))
 
     run(main())

@@ -119,11 +119,13 @@ def test_a_format_of_ones_own() -> None:
 
 def test_without_a_codec_the_error_names_one() -> None:
     async def story(client: gapless.Client) -> None:
-        with pytest.raises(EventError, match=r'a payload is bytes, but this is a dict; .*, or connect with codec="js'):
+        with pytest.raises(
+            EventError, match=r'a payload must be bytes, but this is a dict; .*, or connect with codec="js'
+        ):
             await client.publish({"number": 1}, {"a": 1})
         with pytest.raises(CallError, match="this client has no codec"):
             client.decode(gapless.Event("p", 1, {}), dict)
-        with pytest.raises(CallError, match="codec is 'json', 'msgpack', 'arrow' or an object"):
+        with pytest.raises(CallError, match="codec must be 'json', 'msgpack', 'arrow' or an object"):
             gapless.connect("gapless://127.0.0.1:1", codec="xml")
 
     connected(None, story)

@@ -109,7 +109,7 @@ def test_without_a_running_event_loop_a_plain_call_raises_an_error(url: str) -> 
             call()
     loop = asyncio.new_event_loop()
     client = loop.run_until_complete(first())
-    with pytest.raises(CallError, match="which does not run here"):
+    with pytest.raises(CallError, match="which is not running here"):
         client.publish_nowait({"n": 1})
     loop.run_until_complete(client.close())
     loop.close()
@@ -119,7 +119,9 @@ def test_a_client_of_a_loop_that_still_runs_is_refused_in_a_second_one(url: str)
     async def first() -> None:
         async with gapless.connect(url) as client:
             await client.advertise("TRUE")
-            with pytest.raises(CallError, match=r"which is another one: connect in this one .* or use gapless\.sync"):
+            with pytest.raises(
+                CallError, match=r"which is another event loop: connect in the current loop .* or use gapless\.sync"
+            ):
                 await asyncio.to_thread(asyncio.run, publish(client))
             assert (await client.publish({"n": 2})).seq == 1
 

@@ -100,9 +100,7 @@ def test_the_position_of_a_subscription_is_that_of_what_was_taken() -> None:
         ended = [event async for event in await bob.read("n > 0", until=stopped)]
         assert ended[-1].position == stopped
         live = await bob.subscribe("n > 0")
-        with pytest.raises(
-            CallError, match="has no position, because it did not begin with one; subscribe with since="
-        ):
+        with pytest.raises(CallError, match="has no position, because it did not begin at one; subscribe with since="):
             _ = live.position
 
     together(test)

@@ -52,7 +52,7 @@ def test_processed_batches_are_not_repeated_and_the_previous_process_is_rejected
                 assert after.name == before.name
                 # The new process knows six events; the other four exist, and are published again under their numbers.
                 await speaks(after, 7, 12)
-                with pytest.raises(ClosedError, match="another process goes on as client"):
+                with pytest.raises(ClosedError, match="another process has taken over as client"):
                     await before.publish({"n": 99})
                 assert after.identity.seq == 12
             await before.close(leave=False)
@@ -78,14 +78,14 @@ def test_every_call_of_a_superseded_client_fails_and_its_subscriptions_end(broke
             async with go_on(network, before.identity, 3, broker) as after:
                 await speaks(after, 4, 5)
                 for future in waiting:
-                    with pytest.raises(ClosedError, match=f"another process goes on as client {before.name}"):
+                    with pytest.raises(ClosedError, match=f"another process has taken over as client {before.name}"):
                         await future
                 for call in (
                     lambda: before.publish({"n": 9}), before.flush, lambda: before.advertise("TRUE"),
                     lambda: before.subscribe("TRUE"), lambda: before.read("TRUE"),
                     lambda: before.durable("other", "TRUE"), before.admin.list, taken.ack, durable.ack, live.take,
                 ):  # fmt: skip
-                    with pytest.raises(ClosedError, match=f"another process goes on as client {before.name}"):
+                    with pytest.raises(ClosedError, match=f"another process has taken over as client {before.name}"):
                         await call()
                 assert not before.is_connected
                 await speaks(after, 6, 6)

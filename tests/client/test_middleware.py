@@ -92,7 +92,7 @@ def test_one_that_fails_harms_no_delivery(caplog: pytest.LogCaptureFixture) -> N
             assert (await anext(plain)).integer("n") == 1
 
     connected(story, Failing())
-    assert "the middleware Failing failed at the delivery of" in caplog.text
+    assert "the middleware Failing failed on the delivery of" in caplog.text
 
 
 def test_objects_that_are_no_middleware_are_refused() -> None:

@@ -110,7 +110,7 @@ def test_missing_history_is_reported_with_the_milestones() -> None:
                 await client.position()
             found = await client.milestones("TRUE", since=begin)
             assert found.gone
-            assert "gone: no broker holds them any more" in str(found.gone[0])
+            assert "lost: no broker holds them any longer" in str(found.gone[0])
             assert not (await client.milestones("TRUE")).gone, "the earliest is what there is"
 
     run(main())

@@ -49,10 +49,10 @@ def test_ages_and_times_are_held_against_the_newest_position(written: Any, befor
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("2023-11-14T23:13:20Z", "lies in the future: the network's clock says 2023-11-14T22:13:20+00:00"),
-        (datetime.max, "lies in the future"),
-        (datetime.min, "lies before all positions"),
-        ("99999d", "since is '99999d', which lies before all positions; 'earliest' is everything there is"),
+        ("2023-11-14T23:13:20Z", "is in the future: the network's clock says 2023-11-14T22:13:20+00:00"),
+        (datetime.max, "is in the future"),
+        (datetime.min, "precedes all positions"),
+        ("99999d", "since is '99999d', which precedes all positions; write 'earliest' for all existing events"),
     ],
 )
 def test_positions_in_the_future_or_of_another_network_are_refused(written: Any, complaint: str) -> None:
@@ -63,13 +63,19 @@ def test_positions_in_the_future_or_of_another_network_are_refused(written: Any,
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        (timedelta(seconds=-5), "since is an age of -5 s; an age is positive, such as timedelta(hours=1)"),
-        (timedelta(microseconds=-1), "an age of -1e-06 s; an age is positive"),
-        ("-5s", "since is '-5s', which is no position; write 'earliest', 'now', an age such as '10m', a time such as"),
-        ("1700000000000000", "'1700000000000000', which is no position; write 'earliest', 'now', an age such as '10m'"),
-        ("p17-x", "since: 'p17-x' is no position: copy the whole text of one, such as 'p1793280000000000' or"),
-        (1_700_000_000_000_000, "since is a position, a time, an age, 'earliest' or 'now', but this is of type int"),
-        (None, "since is a position, a time, an age, 'earliest' or 'now', but this is None"),
+        (timedelta(seconds=-5), "since is an age of -5 s; an age must be positive, such as timedelta(hours=1)"),
+        (timedelta(microseconds=-1), "an age of -1e-06 s; an age must be positive"),
+        (
+            "-5s",
+            "since is '-5s', which is not a position; write 'earliest', 'now', an age such as '10m', a time such as",
+        ),
+        (
+            "1700000000000000",
+            "'1700000000000000', which is not a position; write 'earliest', 'now', an age such as '10m'",
+        ),
+        ("p17-x", "since: 'p17-x' is not a position: copy the whole text of one, such as 'p1793280000000000' or"),
+        (1_700_000_000_000_000, "since must be a position, a time, an age, 'earliest' or 'now', but is of type int"),
+        (None, "since must be a position, a time, an age, 'earliest' or 'now', but is None"),
     ],
 )
 def test_invalid_positions_are_refused(written: Any, complaint: str) -> None:

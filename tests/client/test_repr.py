@@ -56,7 +56,7 @@ def test_objects_of_a_client_show_their_state() -> None:
             assert repr(live) == "<Subscription to 'n > 0', live, 1 waiting>"
             assert repr(work) == "<DurableSubscription 'work' to 'n > 0', live, 0 waiting>"
             assert repr(event) == f"<DurableEvent {ann.name}:1 {{'n': 1}}>"
-            assert repr(opening) == "<client.read(…) is not awaited yet>"
+            assert repr(opening) == "<client.read(…), not awaited>"
             assert repr(changes) == "<ConnectionChanges, 1 waiting>"
             assert repr(await anext(changes)) == repr(ConnectionChange("connected", "b0"))
             async with ann.answer("n = 1", _no_reply, group="g") as answering:

@@ -125,7 +125,7 @@ def test_requests_are_answered_once_each_while_a_broker_dies(victim: str) -> Non
 def test_a_request_without_a_reply_reports_what_is_known_of_it() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, _pair(network.url, network.url) as (ann, bob):
-            complaint = rf"request {ann.name}:1 is confirmed, but no reply that matches 'n > 0' came within 0.3 s"
+            complaint = rf"request {ann.name}:1 is confirmed, but no reply that matches 'n > 0' arrived within 0.3 s"
             with pytest.raises(NoReplyError, match=complaint) as raised:
                 await ann.request({"topic": "ask"}, reply="n > 0", timeout_s=0.3)
             assert isinstance(raised.value, TimeoutError)
@@ -142,7 +142,7 @@ def test_a_request_without_a_reply_reports_what_is_known_of_it() -> None:
             await bob.reply(next_one, {"n": 2})
             assert (await asking).attributes["n"] == 2, "the late reply to another request is no reply to this one"
             await network.stop()
-            with pytest.raises(NoReplyError, match=r"was sent, but not known to be safe within 0.1 s"):
+            with pytest.raises(NoReplyError, match=r"was sent, but was neither confirmed nor answered within 0.1 s"):
                 await ann.request({"topic": "ask"}, timeout_s=0.1)
             with pytest.raises(NoReplyError, match=r"could not be published within 0.1 s; is the network up"):
                 await ann.request({"topic": "ask"}, reply="n = 7", timeout_s=0.1)
@@ -155,14 +155,14 @@ def test_a_request_without_a_reply_reports_what_is_known_of_it() -> None:
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "not advertised": (lambda c: c.request({"topic": "other"}), EventError, "none of your advertisements"),
     "a filter that cannot be read": (lambda c: c.request({"topic": "ask"}, reply="n >"), FilterError, "n >"),
-    "no filter": (lambda c: c.request({"topic": "ask"}, reply=None), CallError, "a filter is text"),
+    "no filter": (lambda c: c.request({"topic": "ask"}, reply=None), CallError, "a filter must be text"),
     "an attribute of ours": (
-        lambda c: c.request({"topic": "ask", "request.id": 1}), EventError, "attribute 'request.id' is set by request",
+        lambda c: c.request({"topic": "ask", "request.id": 1}), EventError, "'request.id' is reserved for request",
     ),
-    "no attributes": (lambda c: c.request(None), EventError, "attributes are a dictionary"),
-    "no time": (lambda c: c.request({"topic": "ask"}, timeout_s=-1), CallError, "timeout_s is -1"),
+    "no attributes": (lambda c: c.request(None), EventError, "attributes must be a dictionary"),
+    "no time": (lambda c: c.request({"topic": "ask"}, timeout_s=-1), CallError, "timeout_s must be 0 or more"),
     "no type": (lambda c: c.request({"topic": "ask"}, type=dict), CallError, "which dict is not"),
-    "no handler": (lambda c: c.answer("TRUE", None), CallError, "the handler of requests is an asynchronous function"),
+    "no handler": (lambda c: c.answer("TRUE", None), CallError, "requests must be an asynchronous function"),
     "no worker at all": (lambda c: c.answer("TRUE", print, concurrency=0), CallError, "concurrency must be positive"),
     "answering what cannot be read": (lambda c: c.answer("n >", print), FilterError, "n >"),
 }  # fmt: skip
@@ -191,13 +191,13 @@ def test_any_event_that_is_a_request_can_be_replied_to() -> None:
             request = await anext(requests)
             with pytest.raises(EventError, match="none of your advertisements"):
                 await bob.reply(request, {"topic": "other"})
-            with pytest.raises(EventError, match=r"attribute 'reply.to' is set by request and reply"):
+            with pytest.raises(EventError, match=r"attribute 'reply.to' is reserved for request and reply"):
                 await bob.reply(request, {"topic": "square", "reply.to": "me"})
             sent = await bob.reply(request, {"topic": "square"})
             assert await asking == sent
             await request.ack()
             await ann.publish({"topic": "ask", "n": 2})
-            with pytest.raises(CallError, match="is not a request, so nobody waits for a reply"):
+            with pytest.raises(CallError, match="is not a request, so no client waits for a reply"):
                 await bob.reply(await anext(requests), {"topic": "square"})
 
     run(main())
@@ -236,7 +236,7 @@ def test_errors_of_a_handler_travel_to_the_caller() -> None:
             no_coroutine: Any = lambda request: {"topic": "square"}  # noqa: E731
             async with bob.answer("topic = 'ask'", no_coroutine):
                 with pytest.raises(
-                    RequestFailedError, match="no asynchronous function, and its result is of type dict"
+                    RequestFailedError, match="must be an asynchronous function, but its result is of type dict"
                 ):
                     await ann.request({"topic": "ask", "n": 4})
 
@@ -310,7 +310,7 @@ def test_filters_of_replies_are_kept_up_to_a_bound() -> None:
                 for n in range(MAILBOXES_MAX)
             ]
             await asyncio.sleep(0)
-            with pytest.raises(CallError, match="64 different filters for their replies"):
+            with pytest.raises(CallError, match="64 requests with different filters for their replies"):
                 await ann.request({"topic": "ask", "n": -1}, reply="n = 1000")
             for task in waiting:
                 task.cancel()

@@ -124,9 +124,9 @@ def test_each_event_is_acknowledged_when_it_is_finished() -> None:
 def test_how_it_is_shared_has_to_make_sense() -> None:
     async def main() -> None:
         async with local(1, f=0) as network, connect(network.url) as client:
-            with pytest.raises(CallError, match="redeliver_s is for subscriptions that a group shares: say group="):
+            with pytest.raises(CallError, match="redeliver_s is for subscriptions that a group shares; add group="):
                 await client.answer("TRUE", square_by("bob"), redeliver_s=5)
-            with pytest.raises(CallError, match="redeliver_s goes from"):
+            with pytest.raises(CallError, match="redeliver_s must be between"):
                 await client.answer("TRUE", square_by("bob"), group="workers", redeliver_s=0)
             with pytest.raises(CallError, match="the name of a durable subscription is empty"):
                 await client.answer("TRUE", square_by("bob"), group="")

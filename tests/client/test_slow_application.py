@@ -32,9 +32,9 @@ def test_the_peers_that_a_call_waits_for_are_named(
             await asyncio.sleep(2 * pacing.PATIENCE_S)
             assert not caplog.text, "there is nobody else"
             reading = asyncio.ensure_future(client.read("n < 1"))
-            await until(lambda: "stops all other" in caplog.text)
-            assert f"{forgotten.id} (to 'n >= 0') stops all other subscriptions and readings" in caplog.text
-            assert f"{WINDOW} events wait" in caplog.text
+            await until(lambda: "blocks all other" in caplog.text)
+            assert f"{forgotten.id} (to 'n >= 0') blocks all other subscriptions and reads" in caplog.text
+            assert f"{WINDOW} of its events are pending" in caplog.text
             async with asyncio.timeout(30):
                 for _ in range(3 * WINDOW):
                     await anext(forgotten)
@@ -76,7 +76,7 @@ def test_one_that_takes_its_time_is_not_complained_of(caplog: pytest.LogCaptureF
         watched._look(2, 0)  # as the timer would call it
         assert not caplog.text
         watched._look(3, 1)
-        assert "s1 (to 'TRUE') stops all other" in caplog.text
+        assert "s1 (to 'TRUE') blocks all other" in caplog.text
 
     with caplog.at_level(logging.WARNING, "gapless.client"):
         run(main())

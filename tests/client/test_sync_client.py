@@ -160,7 +160,7 @@ def test_each_event_of_a_named_subscription_can_be_confirmed(url: str) -> None:
             bill.ack()
             [known] = [each for each in client.admin.list() if each.name == bills.name]
             assert known.client == client.name
-            with pytest.raises(CallError, match=f"this copy of {bill.id} was not taken from a subscription"):
+            with pytest.raises(CallError, match=f"this copy of {bill.id} was not delivered by a subscription"):
                 pickle.loads(pickle.dumps(bill)).ack()
             bills.close()
             client.admin.delete(bills.name)

@@ -136,10 +136,10 @@ class Nested:
     [
         (WithList, "field 'tags' of WithList fits no attribute"),
         (Nested, "field 'trade' of Nested fits no attribute"),
-        (ByPlace, "ByPlace is array_like"),
+        (ByPlace, "ByPlace is an array_like"),
         (dict, "a msgspec struct, a dataclass or a pydantic model, which dict is not"),
         (Event, "which Event is not"),
-        (5, "5 cannot be used as a type of events"),
+        (5, "5 cannot be the type of events"),
     ],
 )
 def test_a_type_that_no_event_fits_is_refused_at_once(kind: Any, complaint: str) -> None:
@@ -153,7 +153,7 @@ def test_a_type_that_no_event_fits_is_refused_at_once(kind: Any, complaint: str)
         (WithList("A", ["b"]), "attribute 'tags' is of type list"),
         (Event("ann", 1, {}), "but this is a Event"),
         (Trade, "but this is a StructMeta"),
-        ((Trade("A", 1, note=b"x"), b"y"), "field 'note' is the payload, but there is another"),
+        ((Trade("A", 1, note=b"x"), b"y"), "field 'note' is a second payload"),
         (Trade("\udce9", 1), "attribute 'symbol' contains"),
     ],
 )

@@ -63,7 +63,7 @@ def test_errors_are_problem_documents() -> None:
                 "type": "/docs/problems#not-found",
                 "title": "There is no such resource",
                 "status": 404,
-                "detail": "there is nothing at /nothing; /openapi.json lists what there is",
+                "detail": "there is nothing at /nothing; /openapi.json lists the available paths",
                 "instance": "/nothing",
             }
             wrong = await client.put("/events")

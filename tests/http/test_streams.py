@@ -217,7 +217,7 @@ def test_requested_values_are_checked() -> None:
             for params, status, words in (
                 ({"filter": "price <"}, 422, "expected a name"),
                 ({"filtre": "TRUE"}, 400, "no parameter 'filtre'"),
-                ({"since": "yesterday"}, 422, "which is no position"),
+                ({"since": "yesterday"}, 422, "which is not a position"),
                 ({"durable": "x", "since": "1h"}, 400, "leave out since and until"),
                 ({"share": "1"}, 400, "add durable=NAME"),
                 ({"ack": "never"}, 400, "write manual or auto"),
@@ -227,7 +227,7 @@ def test_requested_values_are_checked() -> None:
             wrong = await client.get("/events", params={"filter": "price <"})
             assert (wrong.json()["filter"], wrong.json()["position"]) == ("price <", 7)
             bad = await client.get("/events", headers={"Last-Event-ID": "p1!x"})
-            assert "the last id as it came" in bad.json()["detail"]
+            assert "the last id unchanged" in bad.json()["detail"]
 
     run(main())
 
@@ -239,7 +239,7 @@ def test_streams_end_when_the_broker_leaves() -> None:
             await anext(messages)
             http.servers["b0"].stop()
             [problem] = await first(messages, 1, "problem")
-            assert problem.data["detail"] == "the broker leaves; connect to another one"
+            assert problem.data["detail"] == "the broker is stopping; connect to another broker"
 
     run(main())
 
@@ -299,7 +299,7 @@ def test_many_streams_may_be_opened_at_once_and_those_above_the_limit_are_refuse
             head, body = next((head, body) for status, head, body in answers if status == 503)
             assert "content-type: application/problem+json" in head.lower()
             assert "retry-after: 5" in head.lower()
-            assert "serves 190 streams; use another broker's" in body
+            assert "serves 190 streams, which is the maximum; use another broker" in body
             async with asyncio.timeout(60):
                 while http.servers["b0"].streams:
                     await asyncio.sleep(0.05)

@@ -120,11 +120,11 @@ def test_a_random_regular_graph_is_regular_and_the_same_every_time() -> None:
         (lambda: grid(1, 4), "rows is 1, but must be at least 2"),
         (lambda: random_regular(5, 3, 0), "5 brokers cannot have 3 neighbours each"),
         (lambda: random_regular(3, 4, 0), "brokers is 3, but must be at least 5"),
-        (lambda: from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("a", "c")]), "'a'–'c' is there twice"),
+        (lambda: from_edges([("a", "b"), ("b", "c"), ("c", "a"), ("a", "c")]), "'a'–'c' occurs twice"),
         (lambda: from_edges([("a", "b"), ("b", "b")]), "joins a broker with itself"),
         (
             lambda: make_overlay(["a", "b", "c", "d"], [("a", "b"), ("b", "c"), ("c", "a"), ("c", "b")]),
-            "is there twice",
+            "occurs twice",
         ),
         (lambda: make_overlay(["a", "b", "c"], [("a", "b"), ("b", "c"), ("c", "x")]), "names 'x', which is not"),
         (lambda: make_overlay([*"abcde"], [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), ("d", "b")]), "add an edge"),

@@ -84,7 +84,7 @@ def test_the_middle_of_a_chain_is_the_root() -> None:
     ("brokers", "edges", "message"),
     [
         ([], [], "at least one broker"),
-        (["a", "a"], [("a", "a")], "'a' is named twice"),
+        (["a", "a"], [("a", "a")], "two brokers have the name 'a'"),
         (["a", "b"], [("a", "c")], "names 'c', which is not among the brokers"),
         (["a", "b", "c"], [("a", "b")], "3 brokers need 2 edges to form a tree, but 1 are given"),
         (["a", "b", "c", "d"], [("a", "b"), ("b", "c"), ("c", "a")], "cycle"),

@@ -151,7 +151,7 @@ def test_the_client_loads_only_what_it_needs(client_only: Environment) -> None:
 
 
 def test_the_command_without_its_extra_reports_it_in_a_sentence(client_only: Environment) -> None:
-    sentence = "gapless: the command line is not installed; pip install 'gapless[cli]' brings it\n"
+    sentence = "gapless: the command line is not installed; install it with: pip install 'gapless[cli]'\n"
     for words in (["gapless", "sim", "run"], ["python", "-m", "gapless"]):
         ran = client_only.run(*words)
         assert (ran.returncode, ran.stdout, ran.stderr) == (BAD_INPUT, "", sentence)
@@ -159,7 +159,10 @@ def test_the_command_without_its_extra_reports_it_in_a_sentence(client_only: Env
 
 def test_a_command_that_needs_more_than_a_broker_names_it(with_broker: Environment) -> None:
     ran = with_broker.run("gapless", "check", "out/live")
-    assert ran.stderr == "gapless: this needs pyarrow, which is not installed; pip install 'gapless[cli]' brings it\n"
+    assert (
+        ran.stderr
+        == "gapless: this needs pyarrow, which is not installed; install it with: pip install 'gapless[cli]'\n"
+    )
     assert (ran.returncode, ran.stdout) == (BAD_INPUT, "")
     assert with_broker.run("gapless", "protocols").returncode == 0
 

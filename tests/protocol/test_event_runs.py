@@ -140,7 +140,7 @@ def column(*values: Any) -> bytes:
         (EventTable(1, {}, {"x": b"\x91\xa2\xff\xff"}, column(b"")), "malformed"),
         (EventTable(1, {}, {"x": column(1) + b"\x00"}, column(b"")), "malformed"),
         (EventTable(1, {}, {}, column("text")), "malformed"),
-        (EventTable(1, {"x": 1}, {"x": column(2)}, column(b"")), "shared by all, and has a column"),
+        (EventTable(1, {"x": 1}, {"x": column(2)}, column(b"")), "both shared and in a column"),
     ],
 )
 def test_a_table_that_contradicts_itself_is_refused(table: EventTable, complaint: str) -> None:

@@ -25,8 +25,8 @@ def test_an_unknown_name_is_an_error_that_lists_the_others() -> None:
     [
         ("nowhere_at_all:PROTOCOL", "protocol 'theirs' cannot be loaded from nowhere_at_all:PROTOCOL: No module named"),
         ("gapless.overlay:PROTOCOL", "has no attribute 'PROTOCOL'; reinstall the package that has it"),
-        ("gapless.overlay:Overlay", "gapless.overlay:Overlay is no ProtocolSpec of the name 'theirs'"),
-        ("gapless_papers.protocols.srpt:PROTOCOL", "is no ProtocolSpec of the name 'theirs'"),
+        ("gapless.overlay:Overlay", "gapless.overlay:Overlay is not a ProtocolSpec with the name 'theirs'"),
+        ("gapless_papers.protocols.srpt:PROTOCOL", "is not a ProtocolSpec with the name 'theirs'"),
     ],
 )
 def test_a_package_that_offers_something_else_is_named(

@@ -57,7 +57,7 @@ def test_most_protocols_take_trees_only() -> None:
     spec = find_protocol("gapless")
     options = convert_options(spec, {})
     check_overlay(spec, chain(4), 1, options)
-    with pytest.raises(ProtocolError, match="it takes trees only: 4 brokers need 3 edges to form a tree, but 4 are"):
+    with pytest.raises(ProtocolError, match="it supports only trees: 4 brokers need 3 edges to form a tree, but 4 are"):
         check_overlay(spec, ring(4), 1, options)
     check_overlay(msgspec.structs.replace(spec, refuses=any_overlay), ring(4), 1, options)
 

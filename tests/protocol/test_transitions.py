@@ -38,7 +38,7 @@ def test_any_state_may_be_the_first() -> None:
 
 def test_an_illegal_transition_raises_and_changes_nothing() -> None:
     crossing = Crossing()
-    with pytest.raises(AssertionError, match=r"Crossing\.light cannot go from red to amber"):
+    with pytest.raises(AssertionError, match=r"Crossing\.light cannot change from red to amber"):
         crossing.light = Light.AMBER
     assert crossing.light is Light.RED
 

@@ -80,4 +80,4 @@ def test_a_node_clock_does_not_advance_when_it_is_set_back() -> None:
     assert clock(1_900) == 2_000
     clock.set(1_900, -900, 0.0)
     clock.begin()
-    assert clock(2_000) == 1_100, "a broker that begins anew takes its clock as it is"
+    assert clock(2_000) == 1_100, "a restarted broker accepts its clock as it is"

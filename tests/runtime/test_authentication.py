@@ -69,8 +69,10 @@ def test_an_unknown_user_gets_the_reason(tmp_path: Path) -> None:
             assert "the token is invalid" in await _denied(network, network.with_token("zoe:secret"))
             assert "the token is invalid" in await _denied(network, network.by_token("bob"))
             assert "user 'bob' does not exist" in await _denied(network, network.certified("bob"))
-            assert "user 'eve' may not authenticate by certificate" in await _denied(network, network.certified("eve"))
-            assert "user 'ann' may not authenticate by signed tokens" in await _denied(
+            assert "user 'eve' may not authenticate with a certificate" in await _denied(
+                network, network.certified("eve")
+            )
+            assert "user 'ann' may not authenticate with signed tokens" in await _denied(
                 network, network.with_token(signed())
             )
             assert "it has expired" in await _denied(network, network.with_token(signed(exp=1)))
@@ -202,7 +204,10 @@ def test_no_client_can_use_the_name_of_another(tmp_path: Path) -> None:
                         refusal = await (await Raw.dial(network, bob, broker)).greet(name)
                         assert isinstance(refusal, wire.Refusal), name
                         assert refusal.code == "denied"
-                        assert f"{name!r} is not yours: names of bob's clients begin 'bob:'" in refusal.reason
+                        assert (
+                            f"the name {name!r} is not allowed: names of bob's clients begin with 'bob:'"
+                            in refusal.reason
+                        )
                 await _works(client)
             welcome = await (await Raw.dial(network, bob)).greet("bob:anything")
             assert isinstance(welcome, wire.Welcome)

@@ -33,7 +33,7 @@ BEFORE_GREETING = {
     "a greeting that is none": (framed(wire.HELLO, b"\xc1"), "malformed", "not a greeting"),
     "a greeting that is no text": (framed(wire.HELLO, b"\x92\xa2\xff\xff\x01"), "malformed", "not a greeting"),
     "another version": (
-        framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "you speak version 9",
+        framed(wire.HELLO, msgspec.msgpack.encode(["gapless", 9, 9, 9])), "version", "the peer uses version 9",
     ),
     "a role that there is not": (wire.greeting("version", "c"), "malformed", "unknown role 'version'"),
     "another protocol": (wire.greeting("client", "c", protocol="delta"), "protocol", "this network runs 'gapless'"),
@@ -174,14 +174,14 @@ def test_dialling_another_service_gives_an_error() -> None:
 
 def test_a_listener_of_another_version_is_recognized() -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        reason = "you speak version 3 of the wire format, but this broker speaks 4"
+        reason = "the peer uses version 3 of the wire format, but this broker uses version 4"
         writer.write(wire.frame(wire.REFUSAL, Refusal("version", reason)))
         await writer.drain()
 
     async def main() -> None:
         server = await asyncio.start_server(refuse, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectError, match="this broker speaks 4"):
+        with pytest.raises(ConnectError, match="this broker uses version 4"):
             await connect(f"gapless://127.0.0.1:{port}", timeout_s=1)
         server.close()
 
@@ -236,7 +236,7 @@ def test_a_name_that_would_write_lines_of_its_own_into_logs_is_refused(name: str
             assert "the name of a client or broker " in refusal.reason
             forger = await Raw.attached(network)
             forger.say(batch(ClientSubscribe(1, f"liar/{name}", "TRUE")))
-            assert "only what can be printed" in (await forger.refusal()).reason
+            assert "must contain only printable" in (await forger.refusal()).reason
             with logged() as log:
                 network.brokers["b0"].logger.warning(f"refused by a peer: {name}")
                 assert len(log.text.splitlines()) == 1

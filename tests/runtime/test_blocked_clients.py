@@ -85,12 +85,12 @@ def test_a_stalled_consumer_is_named_and_an_operator_can_end_its_session(cli: Cl
             await until(lambda: broker.report()["overview"]["history"]["waiting"])
             output = await said(cli, "status", "--url", network.at("b0"))
             assert f"client {stuck.name} reads history at b2, " in output
-            assert "and waits for the client to take it" in output
+            assert "and waits for the client to take events" in output
             assert ann.blocked_reason == ""
             unknown = await asyncio.to_thread(cli, "client", "end", "nobody", "--url", network.at("b0"))
             assert (unknown.code, "no broker has a session of 'nobody'" in unknown.out) == (1, True)
             output = await said(cli, "client", "end", "stuck", "--url", network.at("b0"))
-            assert f"names that begin so: {stuck.name}" in output
+            assert f"names that begin with it: {stuck.name}" in output
             ended = await asyncio.to_thread(cli, "client", "end", stuck.name, "--url", network.at("b0"))
             assert (ended.code, f"b2 ended the session of {stuck.name}" in ended.out) == (0, True)
             with pytest.raises(ConnectError, match="an operator ended the session of this client"):
@@ -190,7 +190,7 @@ def test_a_user_who_may_not_see_why_its_publications_wait_is_informed(tmp_path: 
         async with secure(1, tmp_path, f=0, users={"ann": {"publish": ["TRUE"]}}) as network:
             access = Access.to(network.at("b0"), network.by_token("ann"))
             blocked = blocked_reason.BlockedReason("ann:1", network.config.addresses, None, access)
-            assert await blocked._ask() == "brokers tell only users with the right `status` why"
+            assert await blocked._ask() == "only users with the right `status` can see the reason"
 
     run(main())
 

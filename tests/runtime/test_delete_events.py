@@ -33,16 +33,20 @@ def test_events_of_a_client_are_deleted_and_readers_are_notified(cli: Cli) -> No
                 return ran.code, " ".join(ran.out.split())
 
             code, said = await delete("ann")
-            assert (code, "deleted what ann has published until now" in said, "30 at b0" in said) == (0, True, True)
+            assert (code, "deleted all events that ann has published until now" in said, "30 at b0" in said) == (
+                0,
+                True,
+                True,
+            )
             code, said = await delete("nobody", "--json")
             refusal = json.loads(said)
-            assert (code, refusal["told"], refusal["reasons"]) == (1, [], ["no events of 'nobody' are kept"])
+            assert (code, refusal["accepted_by"], refusal["reasons"]) == (1, [], ["no events of 'nobody' are kept"])
             assert await delete("nobody") == (1, "nothing is deleted: no events of 'nobody' are kept")
             assert not any(broker.node and broker.node.has_deleted("nobody") for broker in network.brokers.values())
 
             await ann.publish({"n": 32})
             reading = await cat.read("n > 0", since="earliest")
-            with pytest.raises(SkippedError, match="30 events that 'n > 0' may match are gone"):
+            with pytest.raises(SkippedError, match="30 events that 'n > 0' may match are lost"):
                 await anext(reading)
             assert [event.integer("n") async for event in reading] == [31, 32]
 

@@ -62,8 +62,8 @@ def test_the_advice_for_a_crashed_broker_is_to_start_it() -> None:
 @pytest.mark.parametrize("seen", [link(), DOWN])
 def test_a_frozen_broker_is_not_to_be_started_but_to_continue(seen: dict[str, Any]) -> None:
     [item] = findings(b0=report(links={"b1": seen}), b1=silent("frozen"))
-    assert item.what == "b1 accepts connections and does not answer: its process is frozen, or overloaded"
-    assert "let it continue if it is stopped (kill -CONT)" in item.todo
+    assert item.what == "b1 accepts connections and does not answer: its process is paused, or overloaded"
+    assert "resume it if it is stopped (kill -CONT)" in item.todo
     assert "start it;" not in item.todo
 
 
@@ -71,7 +71,7 @@ def test_a_broker_that_left_because_its_disk_is_full_reports_it() -> None:
     gone = link(up=False, left=True, left_because="/var/lib/b1: the disk is full; make room on it and start it again")
     [item] = findings(b0=report(links={"b1": gone}), b1=silent("nobody"))
     assert item.what == "b1 has left: /var/lib/b1: the disk is full; make room on it and start it again"
-    assert item.todo == "do what it says, then start b1 again"
+    assert item.todo == "follow that advice, then start b1 again"
 
 
 def test_a_broker_that_left_in_good_order_is_started_when_it_is_wanted() -> None:
@@ -115,7 +115,7 @@ def test_forgotten_brokers_are_replaced_and_not_restarted() -> None:
 
 def test_more_silent_brokers_than_the_network_tolerates_are_reported() -> None:
     found = findings(b0=report(), b1=silent("nobody"), b2=silent("nobody"))
-    assert found[-1].what == "2 brokers do not answer, and the network is made for 1 failures in a neighbourhood"
+    assert found[-1].what == "2 brokers do not answer, but the network is configured for 1 failures of adjacent brokers"
     assert "before any of them starts with an empty disk" in found[-1].todo
 
 
@@ -125,7 +125,7 @@ def test_more_silent_brokers_than_the_network_tolerates_are_reported() -> None:
 def test_a_connection_that_one_end_misses_carries_in_one_direction() -> None:
     deaf = link(suspected=True, silent_s=9.0)
     assert sentences(b0=report(links={"b1": deaf}), b1=report(links={"b0": deaf})) == [
-        "b0 and b1 do not hear each other, and both are up"
+        "b0 and b1 do not hear each other, although both are up"
     ]
     [item] = findings(b0=report(links={"b1": deaf}), b1=report(links={"b0": link()}))
     assert item.what == "b0 does not hear b1, but b1 hears b0"
@@ -199,7 +199,7 @@ def test_an_overloaded_broker_is_named_with_what_keeps_it() -> None:
     turns = {"late_ms": 1_200.0, "longest_ms": 1_800.0, "what": "an Attach from ann"}
     [what] = sentences(b0=report(turns=turns))
     assert what == (
-        "b0 is overloaded: its event loop ran 1,200 ms late within the last ten seconds; its longest turn took "
+        "b0 is overloaded: its event loop ran 1,200 ms late within the last ten seconds; the longest turn took "
         "1,800 ms (an Attach from ann)"
     )
 
@@ -220,4 +220,6 @@ def test_damaged_data_is_named_with_the_way_out() -> None:
 
 def test_a_broker_that_delays_its_clients_names_the_slowest_peer() -> None:
     links = {"b1": link(queue=3), "b2": link(queue=9_000)}
-    assert sentences(b0=report(links=links, paused=True)) == ["b0 pauses its clients: its send queue to b2 is too long"]
+    assert sentences(b0=report(links=links, paused=True)) == [
+        "b0 pauses its clients, because its send queue to b2 is too long"
+    ]

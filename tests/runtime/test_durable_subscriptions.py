@@ -229,12 +229,12 @@ def test_another_filter_under_the_same_name_is_refused_unless_it_is_to_be_replac
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    ({"name": ""}, "the name of a durable subscription is empty; choose one"),
+    ({"name": ""}, "the name of a durable subscription is empty; choose a name"),
     ({"name": "x" * 201}, "has 1 to 200 characters, but this one has 201"),
     ({"name": 7}, "the name of a durable subscription is text"),
     ({"name": "x", "ack": "never"}, "ack is 'auto' or 'manual', not 'never'"),
-    ({"name": "x", "replace": "yes"}, "replace is True or False"),
-    ({"name": "taken"}, "this client is attached to the durable subscription 'taken' already; close that one first"),
+    ({"name": "x", "replace": "yes"}, "replace must be True or False"),
+    ({"name": "taken"}, "this client is already attached to the durable subscription 'taken'; detach it first"),
 ])  # fmt: skip
 def test_each_bad_use_has_a_sentence(options: dict[str, Any], sentence: str) -> None:
     async def test(network: Local, speaker: Client) -> None:
@@ -385,11 +385,13 @@ def test_rights_count_for_names_too(tmp_path: Path) -> None:
             clients = [await connect(network.at("b0"), name="c", credentials=network.certified(user)) for user in users]
             ann, ben, cat = clients
             subscription = await ann.durable("billing", "topic = 'shop'")
-            with pytest.raises(DeniedError, match="user 'ben' may not read what was published before"):
+            with pytest.raises(DeniedError, match="user 'ben' may not read history"):
                 await ben.durable("billing", "topic = 'shop'")
             with pytest.raises(DeniedError, match=r"user 'ann' may not .* 'orders'"):
                 await ann.durable("orders", "topic = 'shop'")
-            with pytest.raises(DeniedError, match="may not list all durable subscriptions; that takes status = true"):
+            with pytest.raises(
+                DeniedError, match="may not list all durable subscriptions; this requires status = true"
+            ):
                 await ann.admin.list()
             with pytest.raises(DeniedError, match="user 'cat' may not subscribe to \"topic = 'shop'\""):
                 await cat.durable("billing", "topic = 'shop'")

@@ -35,12 +35,18 @@ def test_others_continue_without_brokers_that_an_operator_forgets(cli: Cli) -> N
                 for name in ("b3", "b4"):
                     await network.crash(name)
                 await until(lambda: set(network.brokers["b2"].report()["overview"]["suspected"]) == {"b3", "b4"})
-                assert await forget(network, "b0") == (1, "nobody forgets b0: 'b0' is this broker, and it is running")
+                assert await forget(network, "b0") == (
+                    1,
+                    "no broker forgets b0: 'b0' is this broker, and it is running",
+                )
                 unknown = await forget(network, "b9")
-                assert unknown == (1, "nobody forgets b9: there is no broker 'b9' in this network")
+                assert unknown == (1, "no broker forgets b9: there is no broker 'b9' in this network")
                 for name in ("b4", "b3"):
                     code, said = await forget(network, name)
-                    assert (code, f"no broker waits for {name} any more (accepted by b0, b1, b2)" in said) == (0, True)
+                    assert (code, f"no broker waits for {name} any longer (accepted by b0, b1, b2)" in said) == (
+                        0,
+                        True,
+                    )
                 await until(lambda: not waits(network))
                 async with connect(network.at("b0"), name="ann") as ann, connect(network.at("b2"), name="bob") as bob:
                     await ann.advertise("TRUE")

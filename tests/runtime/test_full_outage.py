@@ -198,13 +198,13 @@ def _start_once(config: NetworkConfig) -> None:
 
 def test_the_directory_of_another_network_is_refused(tmp_path: Path) -> None:
     _start_once(network(tmp_path))
-    assert "holds the data of another network" in _start_error(network(tmp_path, "shop"))
+    assert "contains the data of another network" in _start_error(network(tmp_path, "shop"))
 
 
 def test_the_directory_of_another_broker_is_refused(tmp_path: Path) -> None:
     _start_once(network(tmp_path))
     (tmp_path / "data" / "b0").rename(tmp_path / "data" / "b1")
-    assert "holds the data of broker b0, not of b1" in _start_error(network(tmp_path), "b1")
+    assert "contains the data of broker b0, not of b1" in _start_error(network(tmp_path), "b1")
 
 
 def test_a_directory_that_is_in_use_is_refused(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ address = "h:2"
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ("", r"brokers\[1\].data: name a directory for each broker, or for none"),
+        ("", r"brokers\[1\].data: give a directory to every broker, or to none"),
         ('data = "here/b0"', r"brokers\[1\].data: here/b0 is already used by 'b0'"),
         (r'data = "b\u00001"', r"brokers\[1\].data: .* is not a directory"),
         ('data = "b1"\n[storage]\nsync = "often"', "storage.sync"),

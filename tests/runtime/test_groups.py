@@ -215,9 +215,9 @@ def test_a_group_that_is_ended_ends_for_all_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize(("options", "sentence"), [
-    ({"name": "x", "group": 1}, "group is True or False"),
+    ({"name": "x", "group": 1}, "group must be True or False"),
     ({"name": "x", "redeliver_s": 5.0}, "redeliver_s is for subscriptions that a group shares"),
-    ({"name": "x", "group": True, "redeliver_s": 0.0}, "redeliver_s goes from 0.1 s to 86,400 s, not 0"),
+    ({"name": "x", "group": True, "redeliver_s": 0.0}, "redeliver_s must be between 0.1 s and 86,400 s, but is 0"),
     ({"name": "x", "group": True, "redeliver_s": "1"}, "redeliver_s is a number of seconds"),
     ({"name": "alone", "group": True}, "the durable subscription 'alone' is not shared; attach without group"),
 ])  # fmt: skip

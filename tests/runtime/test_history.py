@@ -107,7 +107,7 @@ def test_missing_history_is_reported_in_place_and_reading_continues() -> None:
                 await reader.position()
         await reader.position()
         reading = await reader.read("n > 0", since=start)
-        with pytest.raises(SkippedError, match="are gone: no broker holds them any more") as caught:
+        with pytest.raises(SkippedError, match="are lost: no broker holds them any longer") as caught:
             await reading.take()
         kept = await numbers(reading)
         assert kept == list(range(kept[0], 600))
@@ -136,11 +136,11 @@ def test_a_slow_reader_delays_no_other() -> None:
 @pytest.mark.parametrize(
     ("since", "until", "complaint"),
     [
-        ("yesterday", None, "'yesterday', which is no position; write 'earliest', 'now', an age such as '10m'"),
-        ("2999-01-01", None, "which lies in the future"),
+        ("yesterday", None, "'yesterday', which is not a position; write 'earliest', 'now', an age such as '10m'"),
+        ("2999-01-01", None, "which is in the future"),
         (-5, None, "is of type int"),
         (1.5, None, "is of type float"),
-        ("1h", "2h", "does not lie after since"),
+        ("1h", "2h", "is not after since"),
     ],
 )
 def test_a_position_that_is_none_is_refused(since: Any, until: Any, complaint: str) -> None:

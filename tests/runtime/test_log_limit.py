@@ -32,7 +32,7 @@ def test_a_thousand_suspicions_within_a_minute_are_some_lines_and_their_count() 
     assert len(log.lines) == LINES_A_MINUTE
     log.now = 61.0
     write_left_out(log.logger)
-    assert log.lines[-1] == "client-999: left out 980 more lines like this within 61 s, the last: suspected"
+    assert log.lines[-1] == "client-999: omitted 980 more lines like this within 61 s, the last: suspected"
     log.suspect(1_000)
     assert log.lines[-1] == "client-1000: suspected", "the next minute has its own lines"
     assert len(log.lines) == LINES_A_MINUTE + 2
@@ -60,7 +60,7 @@ def test_omitted_log_lines_are_reported_when_the_process_ends() -> None:
     for client in range(50):
         log.suspect(client)
     log.handler.close()
-    assert log.lines[-1].startswith(f"client-49: left out {50 - LINES_A_MINUTE} more lines like this within 0 s")
+    assert log.lines[-1].startswith(f"client-49: omitted {50 - LINES_A_MINUTE} more lines like this within 0 s")
 
 
 def test_the_reason_why_a_broker_ends_is_always_written() -> None:

@@ -74,7 +74,7 @@ def test_suspicions_of_all_clients_are_a_bounded_number_of_lines(tmp_path: Path)
             broker.send_signal(signal.SIGTERM)
             broker.wait(30)
     lines = log.read_text(encoding="utf-8").splitlines()
-    found = re.findall(r"left out ([\d,]+) more lines", "\n".join(lines))
+    found = re.findall(r"omitted ([\d,]+) more lines", "\n".join(lines))
     left_out = sum(int(count.replace(",", "")) for count in found)
     most = 2 * (LINES_A_MINUTE + 1) + OTHERS
     assert len(lines) <= most

@@ -77,7 +77,7 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('name = "b1"', 'name = "b0"', "network: broker 'b0' is named twice"),
+        ('name = "b1"', 'name = "b0"', "network: two brokers have the name 'b0'"),
         ('["b0", "b2"]', '["b0", "b1"]', "network: the edges form a cycle|network: broker 'b2' is not connected"),
         ('["b0", "b2"]]', '["b0", "b2"], ["b1", "b2"]]', "3 brokers need 2 edges to form a tree, but 3 are given"),
         ('["b0", "b2"]', '["b0", "b9"]', "names 'b9', which is not among the brokers"),
@@ -93,7 +93,7 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
         ('address = "10.0.0.2:7400"', "", "brokers.1.: needs a value for 'address'"),
         ('address = "10.0.0.2:7400"', 'address = "a\\u0000:1"', "brokers.1..address: 'a.x00:1' is no address"),
         ('address = "10.0.0.2:7400"', f'address = "{"x" * 64}:1"', "brokers.1..address: 'x+:1' is no address"),
-        ('address = "10.0.0.2:7400"', 'address = ""', "brokers.1..address: '' is no address; write host:port"),
+        ('address = "10.0.0.2:7400"', 'address = ""', "brokers.1..address: '' is not an address; write host:port"),
         ('address = "10.0.0.2:7400"', 'address = "[::1"', r"brokers.1..address: '\[::1' is no address"),
         ("[protocol.options]", "[protocol.options]\nretry_ms = nan", "protocol.options.retry_ms: nan is out of range"),
         ("[runtime]", "[runtime]\nhello_ms = inf", "runtime: hello_ms must be positive, but is inf"),
@@ -155,7 +155,7 @@ def test_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("f = ", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"bad.toml: this is not TOML"):
         load_network(tmp_path / "bad.toml")
-    with pytest.raises(ConfigError, match=r"there is no broker 'b7'; (there are: b0, b1, b2|did you mean)"):
+    with pytest.raises(ConfigError, match=r"there is no broker 'b7'; (the choices are: b0, b1, b2|did you mean)"):
         parse_network(GOOD).broker("b7")
 
 
@@ -199,7 +199,9 @@ def test_no_message_shows_the_password_in_a_url(url: str) -> None:
 
 
 def test_an_address_with_a_user_is_refused_with_a_way_out() -> None:
-    with pytest.raises(ConfigError, match=r"'…@h:1' names a user, but .* give a token or a certificate as credentials"):
+    with pytest.raises(
+        ConfigError, match=r"'…@h:1' contains a user name, but .* pass a token or a certificate as credentials"
+    ):
         parse_url("gapless://ann:x@h:1")
     with pytest.raises(ConfigError, match="'…@h:1' names a user"):
         split_address("ann:x@h:1")

@@ -116,7 +116,7 @@ def test_brokers_with_different_files_say_so_and_do_not_fill_each_others_logs() 
                     await asyncio.sleep(0.02)
             refused = log.of("b1", "refused: ", logging.WARNING)
             assert 1 <= len(refused) < 8
-            assert set(refused) == {"refused: b2 has another network file than b1; give every host the same one"}
+            assert set(refused) == {"refused: b2 has another network file than b1; give every host the same file"}
             assert len(log.of("b2", "waiting for b1 to start")) < 8
             await stop(starting, *first)
             await odd.crash()

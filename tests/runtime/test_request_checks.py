@@ -115,7 +115,7 @@ def test_a_name_is_lost_with_the_right_to_it_and_the_list_of_all_takes_a_right(t
             at_gate = _Asked(network)
             assert at_gate.decide(OPEN) is OPEN
             assert at_gate.decide(Demand(listing="ann:c/q1")) is None
-            assert "may not list all durable subscriptions; that takes status = true" in at_gate.refusals["ann:c/q1"]
+            assert "may not list all durable subscriptions; this requires status = true" in at_gate.refusals["ann:c/q1"]
             network.set_users({"ann": {**SHOP, "named": ["bills-%"], "status": True}})
             await network.reload()
             assert at_gate.decide(OPEN) is None
@@ -189,7 +189,7 @@ def test_filters_that_are_too_complex_are_refused_before_they_are_compared(
             at_gate = _Asked(network)
             monkeypatch.setattr(Within, "covers", never)
             costly = " AND ".join(f"(x <> {n} OR y <> {n})" for n in range(5))
-            with pytest.raises(CallError, match="take more than 200 steps to be understood"):
+            with pytest.raises(CallError, match="take more than 200 steps to be parsed"):
                 at_gate.decide(attach(costly))
 
     run(main())

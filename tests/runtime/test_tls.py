@@ -89,11 +89,11 @@ def _bad_server(network: Secure, how: str) -> None:
     ("how", "to_client", "to_broker"),
     [
         ("expired", "the certificate of 127.0.0.1:.* has expired; the broker there needs a new one",
-         "it does not accept our certificate: it has expired"),
+         "it does not accept this certificate: it has expired"),
         ("another name", "the certificate of 127.0.0.1:.* is for another name; is the address right?",
-         "it does not accept our certificate: it is for another name"),
-        ("another authority", "was signed by an authority that is not trusted here; name the right one",
-         "it does not accept our certificate: the authority that signed it is not trusted there"),
+         "it does not accept this certificate: it is for another name"),
+        ("another authority", "was signed by an authority that is not trusted here; set the right authority",
+         "it does not accept this certificate: the authority that signed it is not trusted there"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("runner", [run, asyncio.run])
@@ -118,8 +118,8 @@ def test_errors_in_a_brokers_certificate_are_reported(
 @pytest.mark.parametrize(
     ("how", "to_client", "to_broker"),
     [
-        ("expired", "does not accept our certificate: it has expired", "its certificate has expired"),
-        ("another authority", "does not accept our certificate: the authority that signed it is not trusted there",
+        ("expired", "does not accept this certificate: it has expired", "its certificate has expired"),
+        ("another authority", "does not accept this certificate: the authority that signed it is not trusted there",
          "its certificate was signed by an authority that is not trusted here"),
         ("none", "authenticate with a certificate or token", "authenticate with a certificate or token"),
         ("nobody", "user 'nobody' does not exist or was revoked", "user 'nobody' does not"),
@@ -150,8 +150,8 @@ def test_clear_text_on_a_port_with_tls_is_reported(tmp_path: Path) -> None:
         async with secure(1, tmp_path, f=0) as network:
             with logged() as log:
                 message = await _refused(network, None, network.at("b0").replace("+tls", ""))
-                assert "broker 'b0' speaks TLS only; write gapless+tls://" in message
-                await until(lambda: "refused: it speaks no TLS" in log.text)
+                assert "broker 'b0' accepts only TLS; write gapless+tls://" in message
+                await until(lambda: "refused: it does not use TLS" in log.text)
 
     run(main())
 
@@ -163,7 +163,7 @@ def test_tls_on_a_port_with_clear_text_is_reported(tmp_path: Path) -> None:
                 async with connect(network.url.replace("gapless:", "gapless+tls:"), timeout_s=10):
                     pass
             assert "does not use TLS; write gapless:// if that is intended" in str(caught.value)
-            assert "you speak TLS, but this port takes clear text" in log.text
+            assert "the peer uses TLS, but this port accepts only clear text" in log.text
 
     run(main())
 
@@ -179,7 +179,7 @@ def test_versions_before_1_2_are_turned_away(tmp_path: Path) -> None:
             with logged() as log:
                 with pytest.raises(ssl.SSLError):
                     await asyncio.open_connection(*split_address(network.config.addresses["b0"]), ssl=context)
-                await until(lambda: "it speaks only versions of TLS before 1.2" in log.text)
+                await until(lambda: "it supports only versions of TLS before 1.2" in log.text)
 
     run(main())
 
@@ -278,7 +278,7 @@ def test_a_broker_closes_a_connection_answered_by_another_broker_than_dialled(tm
             with logged() as log:
                 starting = asyncio.create_task(impostor.start())
                 try:
-                    await until(lambda: "has no certificate of broker 'b1'" in log.text)
+                    await until(lambda: "does not have a certificate of broker 'b1'" in log.text)
                 finally:
                     starting.cancel()
                     await impostor.crash()
@@ -326,7 +326,7 @@ def test_an_invalid_file_is_ignored_on_reload(tmp_path: Path) -> None:
             with logged() as log:
                 assert not await broker_security.reload("the test says so")
             assert "reload failed, keeping the previous configuration" in log.text
-            assert "b0.pem: there is no certificate in it, in PEM" in log.text
+            assert "b0.pem: the file contains no certificate in PEM format" in log.text
             assert await _serial(network) == before
             assert broker_security.failed_reloads == 1
 
@@ -399,7 +399,7 @@ def test_http_supports_tls_and_authenticates_status_requests(tmp_path: Path) -> 
                 assert "gapless_up 1" in await _get(network, port, "/metrics", network.certified("ann"))
                 message = await _get(network, port, "/metrics", network.certified("bob"))
                 assert "403 Forbidden" in message
-                assert "user bob may not see how brokers are" in message
+                assert "user bob may not see the status of brokers" in message
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
                 assert b"this port speaks HTTPS" in await asyncio.wait_for(reader.read(), 30)

@@ -100,10 +100,10 @@ def test_lagging_clients_and_those_that_caught_up_are_logged() -> None:
         news.log_changes({"lagging": ["ann", "bob"]})
         news.log_changes({"lagging": []}, lambda client: client == "ann")
         assert log.of("b0") == [
-            "client ann lags: it is served from history from now on",
-            "client bob lags: it is served from history from now on",
+            "client ann lags: brokers serve it from history from now on",
+            "client bob lags: brokers serve it from history from now on",
             "client ann has caught up",
-            "client bob lagged, and has no session here any more",
+            "client bob lagged and no longer has a session here",
         ]
         news.log_changes({"lagging": ["ann"]})
         news.log_changes({"lagging": []})
@@ -129,9 +129,9 @@ def test_readers_of_history_are_listed_with_lag_and_waits() -> None:
     history = {"final": 7_000_000, "waiting": waiting, "reads": 9}
     report = {"links": {}, "overview": {"history": history}, "waits": [], "paused": False}
     assert remarks({"b0": report}) == [
-        "client ann reads history at b0, 4 s behind (s1), and waits for the client to take it",
+        "client ann reads history at b0, 4 s behind (s1), and waits for the client to take events",
         "client bob reads history at b0, 4 s behind (s1), and waits for b1 or b2",
-        *(f"client c{number} reads history at b0, 4 s behind (s1), and gets on" for number in range(3)),
+        *(f"client c{number} reads history at b0, 4 s behind (s1), and makes progress" for number in range(3)),
         "4 more read history at b0",
     ]
 

@@ -132,7 +132,7 @@ def test_a_new_key_counts_soon_after_a_token_names_it_and_an_old_one_no_more(tmp
     kept.look()
     assert kept.user_of(FIRST, "first") == "ann"
     issuer.answer = issuer.with_keys(first=FIRST, second=SECOND)
-    with pytest.raises(KeysPendingError, match="the keys are being read again"):
+    with pytest.raises(KeysPendingError, match="the keys are being fetched again"):
         kept.user_of(SECOND, "second")
     kept.look(RETRY_S)
     assert kept.user_of(SECOND, "second") == "ann"
@@ -243,8 +243,8 @@ def test_the_certificate_of_the_issuer_is_checked(issuer: Issuer, tmp_path: Path
         ("ftp://127.0.0.1/keys", "is not https://"),
         ("https:///keys", "is not https://"),
         ("https://me:secret@id.example/keys", "contains a user or a password"),
-        ("https://id.example:port/keys", "is no URL"),
-        ("https://[::1/keys", "is no URL"),
+        ("https://id.example:port/keys", "is not a valid URL"),
+        ("https://[::1/keys", "is not a valid URL"),
     ],
 )
 def test_a_url_that_would_not_be_safe_is_refused_in_the_file(tmp_path: Path, url: str, complaint: str) -> None:

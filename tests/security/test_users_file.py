@@ -25,20 +25,20 @@ def _load(tmp_path: Path, text: str) -> object:
     [
         ("[[users]]\nname = 'ann'\npublish = 'TRUE'", "users[0].publish: Expected `array`, got `str`"),
         ("[[users]]\nname = 'ann'\npublish = ['a = ']", "users[0].publish[0]: "),
-        ("[[users]]\nname = 'a:b'", "users[0].name: 'a:b' is no name"),
-        ("[[users]]\nname = 'ann'\n[[users]]\nname = 'ann'", "users[1].name: 'ann' is users[0] already"),
+        ("[[users]]\nname = 'a:b'", "users[0].name: 'a:b' is not a valid name"),
+        ("[[users]]\nname = 'ann'\n[[users]]\nname = 'ann'", "users[1].name: 'ann' is already the name of users[0]"),
         ("[[users]]\nname = 'ann'\nsuscribe = []", "users[0].suscribe: there is no such key; did you mean 'subscribe'"),
         ("[[users]]\nname = 'ann'\noutside = 'drop'", "users[0].outside: Invalid enum value 'drop'"),
-        ("[[users]]\nname = 'ann'\nsigned_token = true", "users[0].signed_token: say in [signed_tokens] whose"),
+        ("[[users]]\nname = 'ann'\nsigned_token = true", "users[0].signed_token: configure the issuer"),
         ("[[users]]\nname = 'ann'\n[users.limits]\nconections = 1", "users[0].limits.conections: there is no such key"),
-        ("[limits]\nconnections = -1", "limits: connections is -1, but a limit is a positive number"),
+        ("[limits]\nconnections = -1", "limits: connections is -1, but a limit must be a positive number"),
         ("[broker_limits]\nnames = 5", "broker_limits.names: names are those of a user, at all brokers"),
         ("[[users]]\npublish = []", "users[0]: needs a value for 'name'"),
         ("[users]\nname = 'ann'", "users: write each one as a table that starts with [[users]]"),
         ("users = ", "this is not TOML"),
         ("[signed_tokens]\nkeys = 'none.pem'\naudience = 'x'", "none.pem: cannot be read"),
-        ("revoked = ['0A3F', 'all of ann']", "revoked[1]: 'all of ann' is no serial number; write it in hexadecimal"),
-        ("revoked = [' : ']", "revoked[0]: ' : ' is no serial number"),
+        ("revoked = ['0A3F', 'all of ann']", "revoked[1]: 'all of ann' is not a serial number; write it in"),
+        ("revoked = [' : ']", "revoked[0]: ' : ' is not a serial number"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
@@ -49,7 +49,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, complaint:
 
 
 def test_a_token_in_clear_text_is_refused_and_not_repeated(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"users\[0\].tokens\[0\]: this is no hash of a token") as caught:
+    with pytest.raises(ConfigError, match=r"users\[0\].tokens\[0\]: this is not the hash of a token") as caught:
         _load(tmp_path, "[[users]]\nname = 'ann'\ntokens = ['ann:my-secret']")
     assert "my-secret" not in str(caught.value)
 

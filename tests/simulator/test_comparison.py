@@ -153,7 +153,7 @@ def test_a_protocol_without_promises_may_lose_events_up_to_its_bound() -> None:
     [entry] = compare(scenario, [brave])
     assert figures(entry).lost > 0
     assert (entry.status, entry.held, entry.broke) == ("valid", "best-effort", "gfd")
-    assert entry.how == f"{figures(entry).lost} of 5 events that were due never came"
+    assert entry.how == f"{figures(entry).lost} of 5 due events were never delivered"
 
 
 def test_silence_holds_nothing() -> None:
@@ -177,27 +177,27 @@ TOPICS_ONLY: ProtocolSpec = msgspec.structs.replace(FLOODING, topics_only=True)
 @pytest.mark.parametrize(
     ("spec", "changes", "reason"),
     [
-        (GRYPHON, {"faults": (Crash(500.0, "b1"),)}, "does not claim to cope with crash"),
-        (GRYPHON, {"faults": (Crash(5.0, "b1"), Restart(6.0, "b1"))}, "does not claim to cope with crash or restart"),
-        (LOCAPS, {"faults": (Crash(5.0, "b1"), Restart(6.0, "b1"))}, "does not claim to cope with restart"),
+        (GRYPHON, {"faults": (Crash(500.0, "b1"),)}, "does not claim to tolerate crash"),
+        (GRYPHON, {"faults": (Crash(5.0, "b1"), Restart(6.0, "b1"))}, "does not claim to tolerate crash or restart"),
+        (LOCAPS, {"faults": (Crash(5.0, "b1"), Restart(6.0, "b1"))}, "does not claim to tolerate restart"),
         (GRYPHON, {"faults": (Cut(500.0, ("b0", "b1")), Heal(600.0, ("b0", "b1")))}, None),
-        (LOCAPS, {"network": Network("chain", brokers=4, loss=0.1)}, "does not claim to cope with loss"),
+        (LOCAPS, {"network": Network("chain", brokers=4, loss=0.1)}, "does not claim to tolerate loss"),
         (GRYPHON, {"network": Network("chain", brokers=4, loss=0.1, duplication=0.1)}, None),
         (TOPICS_ONLY, {}, None),
         (
             TOPICS_ONLY,
             {"actions": (SubscribeAction(0.0, "reader", "s", "topic = 'x' AND size > 3"),)},
-            "takes topics only, and there are other filters",
+            "supports only topics, but the scenario has other filters",
         ),
         (
             TOPICS_ONLY,
             {"actions": (PublishAction(0.0, "writer", {"topic": 7}),)},
-            "takes topics only, and there are events without",
+            "supports only topics, but the scenario has events without one",
         ),
         (
             TOPICS_ONLY,
             {"replies": (Reply("reader", {"size": 1}),)},
-            "takes topics only, and there are events without",
+            "supports only topics, but the scenario has events without one",
         ),
         (msgspec.structs.replace(FLOODING, refuses=_needs_many), {}, "needs nine brokers"),
         (LOCAPS, {"protocol": ProtocolChoice("locaps", {"covers": 1})}, "protocol.options: protocol 'locaps' has no"),
@@ -214,7 +214,7 @@ def test_unsuitable_protocols_are_omitted_and_others_continue() -> None:
     reported: list[str] = []
     entries = compare(scenario, [LOCAPS, GRYPHON], on_start=lambda spec: reported.append(spec.name))
     assert reported == ["locaps", "gryphon"]
-    assert entries[0] == Entry("locaps", "gcd", unfit="does not claim to cope with cut")
+    assert entries[0] == Entry("locaps", "gcd", unfit="does not claim to tolerate cut")
     assert figures(entries[1]).lost == 0
 
 

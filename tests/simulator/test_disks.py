@@ -198,5 +198,5 @@ def test_the_rest_of_a_scenario_is_the_same_with_disks() -> None:
 
 
 def test_a_protocol_without_disks_is_not_searched_with_them() -> None:
-    with pytest.raises(ScenarioError, match="blackout is for protocols that use disks, and 'gryphon' does not"):
+    with pytest.raises(ScenarioError, match="blackout is for protocols that use disks, which 'gryphon' does not"):
         search("gryphon", 1, faults="blackout")

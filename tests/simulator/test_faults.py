@@ -323,9 +323,9 @@ def test_a_suspicion_that_never_ends_is_no_quiet_end() -> None:
 
 def test_faults_that_do_not_fit_the_moment_are_refused() -> None:
     for plan, message in (
-        (("crash", "crash"), "'b1' cannot crash at 20 ms: it is dead already"),
-        (("restart",), "'b1' cannot restart at 10 ms: it is alive"),
-        (("cut", "cut"), "'b0' and 'b1' cannot be cut at 20 ms: they are cut already"),
+        (("crash", "crash"), "'b1' cannot crash at 20 ms: it has already crashed"),
+        (("restart",), "'b1' cannot restart at 10 ms: it is running"),
+        (("cut", "cut"), "'b0' and 'b1' cannot be cut at 20 ms: they are already cut"),
         (("heal",), "'b0' and 'b1' cannot be healed at 10 ms: they are not cut"),
     ):
         probe = Probe(chain(2))

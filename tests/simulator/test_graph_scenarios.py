@@ -108,7 +108,7 @@ def test_half_of_the_mixed_graphs_are_large_and_all_that_have_suspicions() -> No
     ("scale", "faults", "sentence"),
     [
         ("long", "crash", "with this protocol crashed brokers do not return; choose small, large or mixed"),
-        ("small", "crash,suspicion", "on small graphs there are crashes only, and you ask for crash,suspicion"),
+        ("small", "crash,suspicion", "on small graphs there are crashes only, but faults is crash,suspicion"),
         ("huge", "crash", "there is no 'huge'"),
     ],
 )
@@ -118,5 +118,5 @@ def test_a_scale_that_does_not_apply_is_refused(scale: str, faults: str, sentenc
 
 
 def test_large_graphs_take_no_fault_that_ends() -> None:
-    with pytest.raises(ScenarioError, match="there are crash, in-flight and suspicion, and you ask for cut"):
+    with pytest.raises(ScenarioError, match="there are crash, in-flight and suspicion, but not cut"):
         generate_on_graph(0, "locaps", "cut", scale=LARGE_GRAPH)

@@ -132,7 +132,7 @@ def test_a_restarted_broker_receives_the_current_tree() -> None:
 def test_relinks_that_do_not_fit_the_moment_are_refused() -> None:
     probe = Probe(star(4))
     probe.simulation.relink(("b1", "b2"), ("b1", "b3"), at=10 * MS)
-    with pytest.raises(ScenarioError, match="no relink at 10 ms: b1–b2 is no link of the tree at that time"):
+    with pytest.raises(ScenarioError, match="no relink at 10 ms: b1–b2 is not a link of the tree at that time"):
         probe.simulation.run(settle=LATE)
     probe = Probe(star(4))
     probe.simulation.crash("b1", at=5 * MS)
@@ -148,26 +148,26 @@ MISTAKES = {
     "no broker": (relink(10, ("b0", "b9"), ("b0", "b3")), "faults[0].old: there is no broker 'b9'"),
     "no link": (
         relink(10, ("b0", "b2"), ("b0", "b3")),
-        "faults[0]: b0–b2 is no link of the tree at that time; 'b0' is linked to b1",
+        "faults[0]: b0–b2 is not a link of the tree at that time; 'b0' is linked to b1",
     ),
     "the same": (relink(10, ("b0", "b1"), ("b1", "b0")), "faults[0]: b0–b1 would replace itself; name another link"),
     "no tree": (
         relink(10, ("b0", "b1"), ("b1", "b3")),
-        "faults[0]: without b0–b1 the tree falls into two parts, and b1–b3 does not join them",
+        "faults[0]: without b0–b1 the tree has two parts, and b1–b3 does not join them",
     ),
-    "a loop": (relink(10, ("b0", "b1"), ("b2", "b2")), "faults[0]: without b0–b1 the tree falls into two parts"),
+    "a loop": (relink(10, ("b0", "b1"), ("b2", "b2")), "faults[0]: without b0–b1 the tree has two parts"),
     "in the order of time": (
         relink(20, ("b0", "b1"), ("b0", "b3")) + relink(10, ("b0", "b1"), ("b0", "b2")),
-        "faults[0]: b0–b1 is no link of the tree at that time; 'b0' is linked to b2",
+        "faults[0]: b0–b1 is not a link of the tree at that time; 'b0' is linked to b2",
     ),
     "not there yet": (
         relink(10, ("b0", "b1"), ("b0", "b3"), 10) + relink(15, ("b0", "b3"), ("b0", "b1")),
-        "faults[1]: b0–b3 cannot go: it has not come yet",
+        "faults[1]: b0–b3 cannot be removed: it was not added yet",
     ),
     "negative": (relink(10, ("b0", "b1"), ("b0", "b3"), -1), "faults[0].gap_ms: -1 is negative"),
     "the dead": (
         CRASH + relink(10, ("b0", "b1"), ("b0", "b3")),
-        "faults[1].new: 'b3' is dead at 10 ms; relink others",
+        "faults[1].new: 'b3' is down at 10 ms; relink other brokers",
     ),
 }
 
@@ -191,12 +191,14 @@ def test_a_scenario_with_relinks_survives_being_written_and_runs() -> None:
 
 def test_protocols_that_do_not_cope_refuse() -> None:
     text = HEAD + relink(10, ("b0", "b1"), ("b0", "b3"))
-    with pytest.raises(ScenarioError, match=r"faults\[0\]: protocol 'flooding' does not claim to cope with relink; "):
+    with pytest.raises(ScenarioError, match=r"faults\[0\]: protocol 'flooding' does not claim to tolerate relink; "):
         parse_scenario(text, protocol=FLOODING)
-    with pytest.raises(ScenarioError, match=r"relink: protocol 'gapless' does not claim to cope .*\(.*epidemic.*\)"):
+    with pytest.raises(
+        ScenarioError, match=r"relink: protocol 'gapless' does not claim to tolerate .*\(.*epidemic.*\)"
+    ):
         run_scenario(parse_scenario(text, protocol=RELINKING), protocol=find_protocol("gapless"))
     for kind in ("relink", "loss", "duplication"):
-        with pytest.raises(ScenarioError, match=f"faults: protocol 'flooding' does not claim to cope with {kind};"):
+        with pytest.raises(ScenarioError, match=f"faults: protocol 'flooding' does not claim to tolerate {kind};"):
             search(FLOODING, 1, faults=f"crash,{kind}")
 
 

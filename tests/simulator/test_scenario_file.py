@@ -50,7 +50,10 @@ MISTAKES = {
     "missing table": ('[protocol]\nname = "flooding"', "needs a value for 'network'"),
     "unknown table": (HEAD + "[[client]]", "client: there is no such key; did you mean 'clients'?"),
     "unknown key": (HEAD + "[run]\nseeds = 3", "run.seeds: there is no such key; did you mean 'seed'?"),
-    "unknown key, no guess": (HEAD + "[run]\nxyz = 3", "run.xyz: there is no such key; there are: seed, settle_ms"),
+    "unknown key, no guess": (
+        HEAD + "[run]\nxyz = 3",
+        "run.xyz: there is no such key; the choices are: seed, settle_ms",
+    ),
     "unknown key in a row": (
         HEAD + CLIENTS + action('at_ms = 1\nclient = "alice"\ndo = "publish"\nattribute = {}'),
         "actions[0].attribute: there is no such key; did you mean 'attributes'?",
@@ -85,11 +88,11 @@ MISTAKES = {
     ),
     "a ring for a protocol that needs a tree": (
         '[network]\nshape = "ring"\nbrokers = 4\n[protocol]\nname = "flooding"',
-        "network: protocol 'flooding' cannot run here: it takes trees only: 4 brokers need 3 edges",
+        "network: protocol 'flooding' cannot run on this network: it supports only trees: 4 brokers need 3 edges",
     ),
     "bypasses for a protocol that needs a tree": (
         '[network]\nshape = "chain"\nbrokers = 4\nbypass = 1\n[protocol]\nname = "flooding"',
-        "network: protocol 'flooding' cannot run here: it takes trees only: 4 brokers need 3 edges",
+        "network: protocol 'flooding' cannot run on this network: it supports only trees: 4 brokers need 3 edges",
     ),
     "bypasses in a ring": (
         '[network]\nshape = "ring"\nbrokers = 4\nbypass = 1\n[protocol]\nname = "flooding"',
@@ -100,10 +103,10 @@ MISTAKES = {
         "network: 5 brokers cannot have 3 neighbours each; make one of the numbers even",
     ),
     "negative f": (HEAD.replace("depth = 3", "depth = 3\nf = -1"), "network.f: -1 is negative"),
-    "no probability": (HEAD.replace("depth = 3", "depth = 3\nloss = 2"), "network.loss: 2 is no probability"),
+    "no probability": (HEAD.replace("depth = 3", "depth = 3\nloss = 2"), "network.loss: 2 is not a probability"),
     "does not cope": (
         HEAD.replace("depth = 3", "depth = 3\nloss = 0.1"),
-        "network.loss: protocol 'flooding' does not claim to cope with loss",
+        "network.loss: protocol 'flooding' does not claim to tolerate loss",
     ),
     "latency without bounds": (
         HEAD + '[network.latency]\nmodel = "jitter"\nmin_ms = 1',
@@ -119,7 +122,7 @@ MISTAKES = {
     ),
     "no such link": (
         HEAD + '[network.latency]\nlinks = { "b0-b9" = 3 }',
-        "network.latency.links: 'b0-b9' is no link of the tree",
+        "network.latency.links: 'b0-b9' is not a link of the tree",
     ),
     "unknown option": (
         HEAD + "[protocol.options]\ntik_ms = 3",
@@ -158,11 +161,11 @@ MISTAKES = {
     "bad filter of an advertisement": (HEAD + CLIENTS + ADVERTISE.replace("TRUE", "AND"), "actions[0].filter: "),
     "two subscriptions of a name": (
         HEAD + CLIENTS + SUBSCRIBE + SUBSCRIBE,
-        "actions[1].subscription: there are two called 's'",
+        "actions[1].subscription: two have the name 's'",
     ),
     "two advertisements of a name": (
         HEAD + CLIENTS + ADVERTISE + ADVERTISE,
-        "actions[1].advertisement: there are two called 'a'",
+        "actions[1].advertisement: two have the name 'a'",
     ),
     "unsubscribe of nothing": (
         HEAD + CLIENTS + action('at_ms = 9\nclient = "bob"\ndo = "unsubscribe"\nsubscription = "s"'),
@@ -178,7 +181,7 @@ MISTAKES = {
     ),
     "unadvertise twice": (
         HEAD + CLIENTS + ADVERTISE + action('at_ms = 19\nclient = "bob"\ndo = "unadvertise"\nadvertisement = "a"') * 2,
-        "actions[2].advertisement: 'a' has ended at 19 ms already",
+        "actions[2].advertisement: 'a' has already ended at 19 ms",
     ),
     "reply to nothing": (
         HEAD + CLIENTS + '[[replies]]\nclient = "bob"\nsubscription = "s"\nattributes = {}',
@@ -190,7 +193,7 @@ MISTAKES = {
     ),
     "reply more than always": (
         HEAD + CLIENTS + '[[replies]]\nclient = "bob"\nprobability = 1.5\nattributes = {}',
-        "replies[0].probability: 1.5 is no probability; choose from 0 to 1",
+        "replies[0].probability: 1.5 is not a probability; choose a number from 0 to 1",
     ),
     "unknown broker of a fault": (
         HEAD + CRASH + CRASH + fault('at_ms = 1\nkind = "crash"\nbroker = "b17"'),
@@ -227,7 +230,7 @@ MISTAKES = {
     ),
     "ends too early": (
         HEAD + CRASH + "[run]\nuntil_ms = 10",
-        "run.until_ms: the run ends at 10 ms, before what is planned for 20 ms",
+        "run.until_ms: the run ends at 10 ms, before the last action or fault at 20 ms",
     ),
 }
 

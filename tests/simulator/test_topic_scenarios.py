@@ -29,14 +29,17 @@ SMALL = msgspec.structs.replace(FLOODING, name="small", refuses=few_only)
 
 def test_an_overlay_is_refused_before_anything_runs() -> None:
     Simulation(chain(3), SMALL)
-    with pytest.raises(ProtocolError, match="protocol 'small' cannot run here: it is a small protocol; take fewer"):
+    with pytest.raises(
+        ProtocolError, match="protocol 'small' cannot run on this network: it is a small protocol; take fewer"
+    ):
         Simulation(chain(4), SMALL)
 
 
 def test_a_scenario_is_refused_with_its_place() -> None:
     text = '[network]\nshape = "chain"\nbrokers = 6\n[protocol]\nname = "vcube"\n'
     with pytest.raises(
-        ScenarioError, match="network: protocol 'vcube' cannot run here: a hypercube has a power of two"
+        ScenarioError,
+        match="network: protocol 'vcube' cannot run on this network: the number of brokers of a hypercube",
     ):
         parse_scenario(text)
 
@@ -60,7 +63,7 @@ def test_any_two_brokers_of_a_direct_network_have_a_link() -> None:
     text = '[network]\nshape = "chain"\nbrokers = 4\n[network.latency]\ndirect = {}\nlinks = {{ "b0-b3" = 5 }}\n'
     text += '[protocol]\nname = "vcube"\n'
     assert parse_scenario(text.format("true")).network.latency.direct
-    with pytest.raises(ScenarioError, match="'b0-b3' is no link of the tree"):
+    with pytest.raises(ScenarioError, match="'b0-b3' is not a link of the tree"):
         parse_scenario(text.format("false"))
 
 

@@ -12,7 +12,7 @@ from gapless.simulator.result import Result
 from gapless.simulator.trial import try_run
 
 SCENARIOS = Path(__file__).parents[1] / "protocols/gapless/scenarios/earlier"
-NAMES = ("seen_by_a_client_alone", "neither_brings_what_was_safe")
+NAMES = ("event_known_to_a_client_only", "no_partition_has_a_confirmed_event")
 
 
 def run(name: str) -> Result:
@@ -42,7 +42,7 @@ def test_an_answered_cause_that_is_published_again_is_excused_only_where_more_ma
 
 
 def test_a_loss_is_excused_only_where_more_may_fail() -> None:
-    scenario = load_scenario(SCENARIOS / "known_when_it_had_ended.toml")
+    scenario = load_scenario(SCENARIOS / "loss_known_after_the_subscription_ended.toml")
     outcome, result = try_run(scenario)
     assert outcome.status == "valid"
     assert result is not None

@@ -95,5 +95,5 @@ def test_bad_input(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:
 def test_results_that_would_replace_something_else(cli: Cli, mixed: Path) -> None:
     ran = cli("audit", mixed, "--out", mixed)
     assert (ran.code, ran.out) == (64, "")
-    assert "holds something other than results" in ran.err
+    assert "contains something other than results" in ran.err
     assert read_trace(mixed).runs

@@ -145,7 +145,7 @@ def test_bad_input_is_a_sentence(cli: Cli, tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (64, "")
     assert "there is no directory" in ran.err
     (tmp_path / "whole" / "runs").mkdir(parents=True)
-    assert "is whole already; leave out --live" in cli("audit", "--live", tmp_path / "whole").err
+    assert "is already merged; leave out --live" in cli("audit", "--live", tmp_path / "whole").err
     assert cli("audit", tmp_path, "--until-quiet", "3").code == 64
     assert cli("audit", "--live", tmp_path, "--out", tmp_path / "x").code == 64
 
@@ -193,12 +193,12 @@ def test_on_a_terminal_a_table_shows_lag_and_anomalies(monkeypatch: pytest.Monke
     view.end(judge.verdict(quiesced=True), 3)
     lines = [" ".join(line.split()) for line in console.export_text().splitlines()]
     for line_end in (
-        "batch 7 fifo-inversion eve was delivered ann:2 before ann:1 for e, though ann",
-        "batch 7 ann:1 came after all for e: no fifo-inversion",
+        "batch 7 fifo-inversion eve was delivered ann:2 before ann:1 for e, although ann",
+        "batch 7 ann:1 arrived late for e: not a fifo-inversion",
     ):
         assert any(line.endswith(line_end) for line in lines)  # animated output can precede it
     assert "subscription delivered lag behind anomalies" in lines
     assert "e active 2 0 1" in lines
     assert any(line.startswith("j active 0 2") for line in lines)
     assert "INVALID 1 fifo-inversion, 2 unobserved" in lines
-    assert any(line.startswith("3 deliveries are too old") for line in lines)
+    assert any(line.startswith("3 deliveries could not be checked here") for line in lines)

@@ -132,7 +132,9 @@ def test_a_log_that_was_lost_is_missed(tmp_path: Path) -> None:
         it.keep(Put("a", b"3"))
         shutil.copytree(tmp_path / "data", tmp_path / "cut")
     (tmp_path / "cut" / "data.sqlite-wal").unlink()
-    assert "the last 2 commits that were reported are missing" in check_directory(tmp_path / "cut").problems[0]
+    assert (
+        "the last 2 commits that were reported as written are missing" in check_directory(tmp_path / "cut").problems[0]
+    )
     with opened(tmp_path / "cut") as it:
         assert it.store.found.missing == 2
         assert it.reader.entries() == {"a": b"1"}
@@ -225,7 +227,7 @@ def _is_all_there(path: Path, reported: int) -> None:
 def test_a_disk_that_accepts_no_more_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     reported, message = _fails(tmp_path, file_bytes_max=1_500_000)
     assert reported > 5
-    assert "the disk failed (write); nothing more is written to it" in message
+    assert "the disk failed (write); the broker stops writing to it" in message
     _is_all_there(tmp_path, reported)
 
 
@@ -242,7 +244,7 @@ def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
         )
     reported, message = _fails(room, *prefix)
     assert reported > 5
-    assert f"{room}: the disk is full; nothing more is written to it" in message
+    assert f"{room}: the disk is full; the broker stops writing to it" in message
     assert "free some space and start the broker again" in message
     _is_all_there(tmp_path / "room-kept", reported)
 
@@ -280,6 +282,6 @@ def test_a_failed_sync_is_reported_and_not_retried(when: str, fold_bytes: int, t
         )
     reported, message = _fails(tmp_path, *_strace(when), fold_bytes=fold_bytes)
     assert 0 < reported < 25
-    assert "the disk failed to sync what was written; nothing more is written to it" in message
+    assert "the disk failed to sync the written data; the broker stops writing to it" in message
     assert (tmp_path / "data.sqlite-wal").stat().st_size > 0, "the log was folded after the failure"
     _is_all_there(tmp_path, reported)

@@ -32,11 +32,13 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_data_of_another_network(data: Path) -> None:
-    assert "holds the data of another network (shop-1f3a, this one is bank)" in _refused(data, network="bank")
+    assert "contains the data of another network (shop-1f3a, this one is bank)" in _refused(data, network="bank")
 
 
 def test_data_of_another_broker(data: Path) -> None:
-    assert "holds the data of broker b1, not of b2; give each broker its own directory" in _refused(data, broker="b2")
+    assert "contains the data of broker b1, not of b2; give each broker its own directory" in _refused(
+        data, broker="b2"
+    )
 
 
 def test_data_in_use_by_this_process(data: Path) -> None:
@@ -74,7 +76,7 @@ def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
 
 def test_a_directory_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").write_text("x")
-    assert "holds something other than a broker's data (photo.jpg)" in _refused(tmp_path)
+    assert "contains something other than a broker's data (photo.jpg)" in _refused(tmp_path)
     assert os.listdir(tmp_path) == ["photo.jpg"]
 
 

@@ -299,7 +299,7 @@ def main() -> int:
                 except BaseException:
                     print(f"again: python -m tests.storage.torture --only {kind} --first-seed {seed} --rounds 1")
                     raise
-            print(f"{kind}: {chosen.rounds} rounds, damage was told of in {count}, and nothing was wrong in silence")
+            print(f"{kind}: {chosen.rounds} rounds, damage was reported in {count}, and no error was silent")
     return 0
 
 

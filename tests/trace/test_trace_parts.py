@@ -65,7 +65,7 @@ def test_a_merged_trace_is_a_regular_trace(tmp_path: Path) -> None:
     trace = merge_parts(tmp_path / "live", quiesced=False)
     write_trace(trace, tmp_path / "whole")
     assert read_trace(tmp_path / "whole") == trace
-    with pytest.raises(TraceError, match="is in parts; put them together: gapless trace merge"):
+    with pytest.raises(TraceError, match="is in parts; merge them: gapless trace merge"):
         read_trace(tmp_path / "live")
 
 
@@ -142,8 +142,8 @@ def test_a_client_that_did_not_close_is_cut_short_in_the_verdict(tmp_path: Path)
     assert verdict.status == "valid"
     assert verdict.reason == "6 deliveries are as promised; cut short: bob, zoe"
     assert verdict.cut_short == (
-        "3 acts are known of bob, which is cut short: it is held to no more",
-        "nothing is known of zoe, which is cut short: it is held to no more",
+        "3 actions are known of bob, which is cut short: later actions are not checked",
+        "no actions are known of zoe, which is cut short: later actions are not checked",
     )
     write_trace(trace, tmp_path / "whole")
     assert check(read_trace(tmp_path / "whole")) == verdict
@@ -225,7 +225,7 @@ def test_deliveries_known_only_from_a_lost_part_are_left_out_and_counted(tmp_pat
     assert [(row.client, row.acts, row.sent_seq, row.forgotten) for row in trace.cut_short] == [("bob", 2, 3, 1)]
     assert verdict.status == "valid"
     assert verdict.deliveries == 6
-    assert verdict.cut_short[0].endswith("; 1 deliveries of its events are left out")
+    assert verdict.cut_short[0].endswith("; 1 deliveries of its events are omitted")
     own["bob"].path.write_bytes(b"")
     trace, verdict = judged(tmp_path)
     assert [(row.client, row.acts, row.last_ms, row.forgotten) for row in trace.cut_short] == [("bob", 0, None, 3)]
@@ -274,7 +274,7 @@ def test_a_full_disk_ends_only_the_part(tmp_path: Path, caplog: pytest.LogCaptur
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="holds no parts of a trace"):
+    with pytest.raises(TraceError, match="contains no parts of a trace"):
         merge_parts(tmp_path, quiesced=False)
     PartRecorder(tmp_path, RUN, "ann").close()
     with pytest.raises(TraceError, match="let every run write its trace to a directory of its own"):
@@ -290,14 +290,14 @@ def test_files_that_are_no_parts_are_named(tmp_path: Path) -> None:
     assert strange._log is not None
     strange._log.append(b"\x91\xa5Other")
     strange.close()
-    with pytest.raises(TraceError, match=r"ann.part is no part of a trace that this Gapless can read"):
+    with pytest.raises(TraceError, match=r"ann.part is not a part of a trace that this version of Gapless can read"):
         merge_parts(tmp_path, quiesced=False)
     strange.path.write_bytes(b"")
-    with pytest.raises(TraceError, match=r"no part in .* says to which run it belongs"):
+    with pytest.raises(TraceError, match=r"no part in .* names its run"):
         merge_parts(tmp_path, quiesced=False)
     strange.path.unlink()
     (tmp_path / "parts" / "ann" / "runs").mkdir(parents=True)
-    with pytest.raises(TraceError, match="written by an earlier Gapless"):
+    with pytest.raises(TraceError, match="written by an earlier version of Gapless"):
         merge_parts(tmp_path, quiesced=False)
 
 
@@ -305,7 +305,7 @@ def test_clocks_of_several_machines_take_a_bound(tmp_path: Path, monkeypatch: py
     for machine in ("here", "there"):
         monkeypatch.setattr("socket.gethostname", lambda machine=machine: machine)
         PartRecorder(tmp_path, RUN, f"client of {machine}").close()
-    with pytest.raises(TraceError, match=r"2 machines \(here, there, …\); say by how many milliseconds"):
+    with pytest.raises(TraceError, match=r"2 machines \(here, there, …\); state by how many milliseconds"):
         merge_parts(tmp_path, quiesced=False)
     with pytest.raises(TraceError, match="from 0 on, and not by -1"):
         merge_parts(tmp_path, quiesced=False, clock_skew_ms=-1.0)
@@ -340,7 +340,7 @@ def test_publishers_without_a_part_are_listed_and_the_network_is_not_blamed(tmp_
     ]
     assert verdict.status == "valid"
     assert verdict.reason == "3 deliveries are as promised; cut short: bob"
-    said = "bob published, and no part says what: 3 deliveries of its events are left out"
+    said = "bob published events, but wrote no part: 3 deliveries of its events are omitted"
     assert verdict.cut_short == (said,)
     merged = cli("trace", "merge", tmp_path, tmp_path / "whole", "--quiesced")
     assert said in " ".join(merged.out.split())

@@ -73,7 +73,7 @@ def test_split_leaves_out_rows_of_unknown_runs() -> None:
 
 
 def test_two_runs_of_one_name_are_refused_and_leave_nothing(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="two runs are named 'r1'"):
+    with pytest.raises(TraceError, match="two runs have the name 'r1'"):
         write_trace([a_run(), a_run()], tmp_path / "trace")
     assert list(tmp_path.iterdir()) == []
 
@@ -197,8 +197,8 @@ DAMAGES: list[tuple[str, Callable[[Path], object]]] = [
     ("not a table of a Gapless trace", lambda d: rewrite(d, "pasts", with_version(None))),
     ("'seed' holds string, but int64", lambda d: rewrite(d, "runs", with_seed("seven"))),
     ("'event_id' has 10 nulls", lambda d: rewrite(d, "events", with_nulls)),
-    ("'ready' holds 'soon', but only whole, first", lambda d: rewrite(d, "subscriptions", with_ready)),
-    ("'kind' holds 'sing', but only publish, deliver", lambda d: rewrite(d, "history", with_kind("sing"))),
+    ("'ready' contains 'soon', but only whole, first", lambda d: rewrite(d, "subscriptions", with_ready)),
+    ("'kind' contains 'sing', but only publish, deliver", lambda d: rewrite(d, "history", with_kind("sing"))),
 ]  # fmt: skip
 
 

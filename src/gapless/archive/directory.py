@@ -111,7 +111,5 @@ class Archive:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ArchiveError(
-                    f"another process writes to the archive {self.path}; let one of them do it"
-                ) from None
+                raise ArchiveError(f"another process writes to the archive {self.path}; only one process can") from None
             yield

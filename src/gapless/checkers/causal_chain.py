@@ -64,7 +64,7 @@ class CausalChains:
                 if found is not None:
                     return tuple(event.event_id for event in (found, *chain))
             level = [(event, *chain) for chain in level for event in self._leads(chain[0], lowest, followed)]
-        raise NoChainError(f"nothing leads to {effect.event_id}")
+        raise NoChainError(f"no chain leads to {effect.event_id}")
 
     def _direct_cause(self, causes: Sequence[Publication], event: Publication) -> Publication | None:
         place = self._published_at[event.event_id]

@@ -157,9 +157,9 @@ def _differences(event: TracedPublication, claimed: Vector, advanced: Vector, pa
         elif publisher not in claimed:
             yield _false_past(event, publisher, f"has no entry for {publisher}, but reaches up to {publisher}:{truth}")
         elif claimed[publisher] != truth:
-            up_to = f"up to {publisher}:{truth}" if truth else "nothing of it"
+            up_to = f"up to {publisher}:{truth}" if truth else "none of its events"
             said = f"{publisher}:{claimed[publisher]}"
-            yield _false_past(event, publisher, f"is said to reach up to {said}, but reaches {up_to}")
+            yield _false_past(event, publisher, f"is claimed to reach up to {said}, but reaches {up_to}")
 
 
 def _false_past(event: TracedPublication, publisher: str, flaw: str) -> Anomaly:
@@ -182,5 +182,5 @@ def _about_nothing(event_id: str, publisher: str, seq: int) -> Anomaly:
         event=event_id,
         publisher=publisher,
         witness=(event_id,),
-        message=f"the past of {event_id} is said to reach up to {publisher}:{seq}, but it was never published",
+        message=f"the past of {event_id} is claimed to reach up to {publisher}:{seq}, but that was never published",
     )

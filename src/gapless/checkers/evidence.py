@@ -60,7 +60,7 @@ class Evidence(msgspec.Struct, frozen=True):
     def of(cls, trace: Trace, *, is_share: bool = False) -> "Evidence":
         """Index the trace of one run. The `history` of a share contains all actions of some clients."""
         if len(trace.runs) != 1:
-            raise TraceError(f"the trace holds {len(trace.runs)} runs; judge them with check_all, or split it first")
+            raise TraceError(f"the trace contains {len(trace.runs)} runs; check them with check_all, or split it first")
         run = trace.runs[0]
         histories = _histories(trace, run.run)
         events = _events(trace, run.run)
@@ -132,9 +132,11 @@ def _check_publications(events: dict[str, EventRow], histories: dict[str, list[H
                 continue
             event = events.get(row.event_id)
             if event is None or event.publisher != client:
-                raise TraceError(f"run {run}: client {client} publishes {row.event_id}, which is no event of its own")
+                raise TraceError(
+                    f"run {run}: client {client} publishes {row.event_id}, which is not an event of its own"
+                )
             if event.seq <= last_seq:
-                raise TraceError(f"run {run}: client {client} publishes {row.event_id} out of the order of its numbers")
+                raise TraceError(f"run {run}: client {client} publishes {row.event_id} out of order")
             last_seq = event.seq
             published += 1
     return published
@@ -157,7 +159,9 @@ def _subscriptions(trace: Trace, run: str) -> dict[str, SubscriptionEvidence]:
         found[row.subscription_id] = SubscriptionEvidence(row, {}, [], {})
     for skip in trace.skipped:
         if skip.subscription_id not in found:
-            raise TraceError(f"run {run}: something was skipped for subscription {skip.subscription_id}, not listed")
+            raise TraceError(
+                f"run {run}: events were skipped for subscription {skip.subscription_id}, which is not listed"
+            )
         found[skip.subscription_id].skipped.setdefault(skip.publisher, []).append(skip)
     for cut in trace.cuts:
         owner = found.get(cut.subscription_id)

@@ -65,7 +65,7 @@ def fifo_inversion(history: History, late: Publication, before: int) -> Anomaly:
         publisher=publisher,
         witness=(f"{publisher}:{before}", late.event_id),
         message=f"{client} was delivered {publisher}:{before} before {late.event_id} for {subscription}, "
-        f"though {publisher} published them the other way round",
+        f"although {publisher} published them in the other order",
     )
 
 
@@ -86,6 +86,6 @@ def gap_at(history: History, missing: Publication, following: int | None) -> Ano
         event=missing.event_id,
         publisher=publisher,
         witness=tuple(proof),
-        message=f"{client} was never delivered {missing.event_id} for {subscription}, "
-        f"though it starts at {publisher}:{history.start(publisher)} and {why}",
+        message=f"{client} was never delivered {missing.event_id} for {subscription}, although it starts at "
+        f"{publisher}:{history.start(publisher)} and {why}",
     )

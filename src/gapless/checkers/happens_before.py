@@ -105,7 +105,7 @@ class HappensBefore:
         if waiting:
             event_id, client = min((self.events[number].event_id, names[0]) for number, names in waiting.items())
             raise TraceError(
-                f"run {run}: the histories contradict each other, for client {client} delivers "
+                f"run {run}: the histories contradict each other, because client {client} delivers "
                 f"{event_id} although its publication depends on that"
             )
 

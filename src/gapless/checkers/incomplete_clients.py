@@ -70,7 +70,7 @@ def incomplete_sentences(rows: Iterable[CutShortRow]) -> tuple[str, ...]:
 
 def _sentence(row: CutShortRow) -> str:
     if row.last_ms is None and row.forgotten:
-        return f"{row.client} published, and no part says what: {row.forgotten} deliveries of its events are left out"
-    known = "nothing is known of" if row.last_ms is None else f"{row.acts} acts are known of"
-    lost = f"; {row.forgotten} deliveries of its events are left out" if row.forgotten else ""
-    return f"{known} {row.client}, which is cut short: it is held to no more{lost}"
+        return f"{row.client} published events, but wrote no part: {row.forgotten} deliveries of its events are omitted"
+    known = "no actions are known of" if row.last_ms is None else f"{row.acts} actions are known of"
+    lost = f"; {row.forgotten} deliveries of its events are omitted" if row.forgotten else ""
+    return f"{known} {row.client}, which is cut short: later actions are not checked{lost}"

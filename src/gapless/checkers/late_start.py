@@ -55,7 +55,7 @@ def _is_promised(subscription: SubscriptionRow, event: Publication, clock_skew_m
 def _late_start(history: History, missing: Publication) -> Anomaly:
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     start = history.start(publisher)
-    where = f"nothing of {publisher} ever came" if start is None else f"it starts at {publisher}:{start} only"
+    where = f"no event of {publisher} was ever delivered" if start is None else f"it starts at {publisher}:{start} only"
     is_assumed = start is not None and publisher not in history.cuts
     return Anomaly(
         kind="late-start",
@@ -64,6 +64,6 @@ def _late_start(history: History, missing: Publication) -> Anomaly:
         event=missing.event_id,
         publisher=publisher,
         witness=(f"{publisher}:{start}", missing.event_id) if is_assumed else (missing.event_id,),
-        message=f"{client} was never delivered {missing.event_id} for {subscription}, though it was published when "
-        f"the subscription was active: {where}",
+        message=f"{client} was never delivered {missing.event_id} for {subscription}, although it was "
+        f"published when the subscription was active: {where}",
     )

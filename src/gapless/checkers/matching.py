@@ -67,5 +67,5 @@ def parsed_filter(filter_text: str) -> Filter:
         return parse(filter_text)
     except GaplessError as error:
         raise TraceError(
-            f"the filter {filter_text!r} of a subscription cannot be read: {str(error).splitlines()[0]}"
+            f"the filter {filter_text!r} of a subscription cannot be parsed: {str(error).splitlines()[0]}"
         ) from None

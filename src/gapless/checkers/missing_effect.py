@@ -68,7 +68,7 @@ def cause_of(history: History, event: Publication) -> str | None:
 def _missing_effect(history: History, missing: Publication, chain: tuple[str, ...]) -> Anomaly:
     client, subscription, publisher = history.row.client, history.row.subscription_id, missing.publisher
     start = history.start(publisher)
-    where = f"nothing of {publisher} ever came" if start is None else f"it starts at {publisher}:{start} only"
+    where = f"no event of {publisher} was ever delivered" if start is None else f"it starts at {publisher}:{start} only"
     return Anomaly(
         kind="missing-effect",
         client=client,

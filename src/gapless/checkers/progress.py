@@ -49,12 +49,15 @@ def silence(history: History, missing: Absences, quiesced: bool) -> str | None:
         return None
     if not quiesced:
         due = missing.after_last if row.ended_ms is None else []
-        return f"{row.subscription_id} got nothing yet, though {due[0].event_id} is due" if due else None
+        return f"{row.subscription_id} has received nothing yet, although {due[0].event_id} is due" if due else None
     if row.ended_ms is not None or row.active_ms is None:
         return None
     for event in missing.before_start:
         if event.published_ms > row.active_ms and event.publisher not in history.cuts:
-            return f"{row.subscription_id} got nothing, not even {event.event_id}, of whose publisher it has no cut"
+            return (
+                f"{row.subscription_id} has received nothing, not even {event.event_id}, of whose publisher "
+                "it has no cut"
+            )
     return None
 
 
@@ -67,7 +70,7 @@ def _never_active(history: History) -> Anomaly:
         event=None,
         publisher=None,
         witness=(),
-        message=f"{client} subscribed with {subscription}, but it never became active, though the run ended quietly",
+        message=f"{client} subscribed with {subscription}, but it never became active, although the run ended quietly",
     )
 
 
@@ -81,6 +84,8 @@ def _unobserved(history: History, missing: Publication) -> Anomaly:
         event=missing.event_id,
         publisher=publisher,
         witness=(missing.event_id,) if publisher in history.cuts else (start, missing.event_id),
-        message=f"{client} was never delivered {missing.event_id} for {subscription}, though it starts at {start} "
-        f"and the run ended quietly",
+        message=(
+            f"{client} was never delivered {missing.event_id} for {subscription}, although it starts at "
+            f"{start} and the run ended quietly"
+        ),
     )

@@ -56,5 +56,5 @@ def _false_loss(history: History, publisher: str, event: str, flaw: str) -> Anom
         event=event,
         publisher=publisher,
         witness=(event,),
-        message=f"{client} was told that {event} is lost for {subscription}, but it {flaw}",
+        message=f"{event} was reported to {client} as lost for {subscription}, but it {flaw}",
     )

@@ -68,8 +68,9 @@ async def archive_portion(
         except SkippedError as error:
             if not allow_gaps:
                 raise ArchiveError(
-                    f"{error}; they were not archived in time: let brokers keep more (history_bytes), archive more "
-                    "often, and go on without them with --allow-gaps, which the archive remembers"
+                    f"{error}; brokers dropped them before they were archived: let brokers keep more "
+                    "(history_bytes), archive more often, and continue without them with --allow-gaps, which "
+                    "records the gap in the archive"
                 ) from None
             if error.gap is not None:
                 writer.note_gap(*error.gap)
@@ -110,7 +111,7 @@ def _check(archive: Archive, known: Contents | None, network: str, text: str) ->
         )
     if known.filter != text:
         raise ArchiveError(
-            f"{archive.path} is an archive of what matches {known.filter!r}, not {text!r}; name another directory"
+            f"{archive.path} is an archive of events that match {known.filter!r}, not {text!r}; name another directory"
         )
 
 

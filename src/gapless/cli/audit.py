@@ -56,7 +56,7 @@ def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path
         found = first_anomalies(found, LISTED_MAX)
     else:
         with sign_of_life("starting Spark") as announce:
-            verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: announce("judging on Spark"))
+            verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: announce("checking on Spark"))
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:
         print_json(_document(trace, status, verdicts, found))
@@ -85,7 +85,7 @@ def judge_on_spark(
         from gapless_spark.tables import read_tables, write_tables
     except ModuleNotFoundError as error:
         raise SparkError(
-            f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
+            f"the audit needs {error.name}, which is not installed; install it with: pip install 'gapless[spark]'"
         ) from None
     is_local = remote is None and (master or "local").startswith("local")
     here = _place_here(trace) if is_local else None
@@ -118,7 +118,7 @@ def _document(trace: str, status: str, verdicts: Sequence[Row], found: Sequence[
 def _show(verdicts: Sequence[Row], found: Sequence[Row]) -> None:
     console = output_console()
     if not verdicts:
-        console.print(Text.assemble(status_text("unknown"), "  the trace holds no run"))
+        console.print(Text.assemble(status_text("unknown"), "  the trace contains no run"))
         return
     ordered = sorted(verdicts, key=lambda verdict: ("invalid", "unknown", "valid").index(verdict["status"]))
     shown = verdicts if len(verdicts) <= RUNS_SHOWN_MAX else ordered[:RUNS_SHOWN_MAX]
@@ -157,4 +157,4 @@ def _show_examples(console: Any, verdict: Row, found: Sequence[Row]) -> None:
             console.print(Padding(lines, (0, 0, 0, 2)))
     left = verdict["anomalies"] - len(examples)
     if left > 0:
-        console.print(Text(f"  and {left:,} more of the same; --out keeps them all", "dim"))
+        console.print(Text(f"  and {left:,} more of the same kind; --out keeps them all", "dim"))

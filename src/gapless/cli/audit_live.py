@@ -49,7 +49,7 @@ def audit_live(
         from gapless_spark.session import spark_session
     except ModuleNotFoundError as error:
         raise SparkError(
-            f"the audit needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
+            f"the audit needs {error.name}, which is not installed; install it with: pip install 'gapless[spark]'"
         ) from None
     view = _Lines() if as_json else View(directory)
     with ExitStack() as stack:
@@ -70,9 +70,11 @@ def audit_live(
 def _must_take_parts(place: Path) -> None:
     """Raise an error unless the directory exists and contains only trace parts. Clients may write theirs later."""
     if not place.is_dir():
-        raise TraceError(f"there is no directory {place}; gapless up --trace {place} makes it, and lets clients write")
+        raise TraceError(
+            f"there is no directory {place}; gapless up --trace {place} creates it, and makes clients write to it"
+        )
     if (place / "runs").is_dir():
-        raise TraceError(f"the trace at {place} is whole already; leave out --live")
+        raise TraceError(f"the trace at {place} is already merged; leave out --live")
 
 
 def _watch(audit: "LiveAudit", view: "View | _Lines", quiet_s: float | None, is_over: Callable[[], bool]) -> bool:
@@ -163,7 +165,9 @@ class View:
         for anomaly in batch.anomalies:
             self._console.print(_line(anomaly, batch.number))
         for anomaly in batch.withdrawn:
-            line = f"batch {batch.number}  {anomaly.event} came after all for {anomaly.subscription}: no {anomaly.kind}"
+            line = (
+                f"batch {batch.number}  {anomaly.event} arrived late for {anomaly.subscription}: not a {anomaly.kind}"
+            )
             self._console.print(Text(line, "dim"))
         if self._live is not None:
             self._live.update(self._table(batch, list(reports)), refresh=True)
@@ -178,8 +182,8 @@ class View:
         print_verdict(self._console, verdict)
         if unjudged:
             line = (
-                f"  {unjudged:,} deliveries are too old, or of durable subscriptions, to be judged here; "
-                "gapless trace merge, and audit"
+                f"  {unjudged:,} deliveries could not be checked here, because they are too old or belong "
+                "to durable subscriptions; run gapless trace merge, then gapless audit"
             )
             self._console.print(Text(line, "yellow"))
 

@@ -18,7 +18,7 @@ def serve(file: Path, name: str, *, as_json: bool, level: str, trace: str, paren
     """Run the broker until a signal arrives; return the exit code. The trace path is made absolute, because clients run
     in other directories."""
     if level.lower() not in LEVELS:
-        raise ConfigError(f"--level {level}: there is no such level; choose one of: {', '.join(LEVELS)}")
+        raise ConfigError(f"--level {level}: unknown level; choose one of: {', '.join(LEVELS)}")
     config = load_network(file)
     config.broker(name)
     if trace:

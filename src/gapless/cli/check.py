@@ -29,7 +29,7 @@ def check_trace(directory: Path, *, as_json: bool) -> int:
         return code_of(status)
     console = output_console()
     if not verdicts:
-        console.print(Text.assemble(status_text("unknown"), "  the trace holds no run"))
+        console.print(Text.assemble(status_text("unknown"), "  the trace contains no run"))
         return code_of(status)
     if len(verdicts) == 1:
         only = verdicts[0]

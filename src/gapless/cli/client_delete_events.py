@@ -39,21 +39,23 @@ def delete_events(publisher: str, url: str, file: Path | None, credentials: Path
     counts = {name: _deleted(after[name]) - _deleted(before[name]) for name in accepted}
     if as_json:
         print_json({
-            "client": publisher, "told": accepted, "silent": silent, "still_deleting": busy, "reasons": list(reasons),
-            "deleted": counts,
+            "client": publisher, "accepted_by": accepted, "silent": silent, "still_deleting": busy,
+            "reasons": list(reasons), "deleted": counts,
         })  # fmt: skip
     elif not accepted:
         print_text("; ".join([f"nothing is deleted: {', '.join(reasons)}", *_silence(silent)]))
     else:
         if any(counts.values()):
             copies = ", ".join(f"{count:,} at {name}" for name, count in counts.items())
-            print_text(f"deleted what {publisher} has published until now; copies of events: {copies}")
+            print_text(f"deleted all events that {publisher} has published until now; copies of events: {copies}")
         elif not busy:
-            print_text(f"no broker has events of {publisher}; what it published before, if anything, stays deleted")
+            print_text(f"no broker has events of {publisher}; events that it published earlier stay deleted")
         if busy:
-            print_text(f"still deleting: {', '.join(busy)}; gapless status --json shows when they are done (deleting)")
+            print_text(
+                f"still deleting: {', '.join(busy)}; gapless status --json shows when they have finished (deleting)"
+            )
         for sentence in _silence(silent):
-            print_text(f"{sentence}: they delete the events when they are back")
+            print_text(f"{sentence}: they delete the events when they return")
     return VALID if any(counts.values()) or busy else INVALID
 
 

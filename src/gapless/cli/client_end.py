@@ -31,14 +31,14 @@ def end_client(client: str, url: str, file: Path | None, credentials: Path | Non
     if as_json:
         print_json({"client": client, "ended_at": ended, "silent": silent, "begin_so": similar})
     elif ended:
-        print_text(f"{ended[0]} ended the session of {client}; what it subscribed to and advertised is gone")
+        print_text(f"{ended[0]} ended the session of {client} with its subscriptions and advertisements")
     else:
         reasons = dict.fromkeys(answer["reason"] for answer in answers.values() if answer is not None)
         reason = next(iter(reasons)) if len(reasons) == 1 else f"no broker has a session of {client!r}"
         unsure = f" (no answer from {', '.join(silent)})" if silent else ""
-        print_text(f"{reason}{unsure}; gapless status names the clients that are waited for")
+        print_text(f"{reason}{unsure}; gapless status lists the clients that brokers wait for")
         if similar:
-            print_text(f"names that begin so: {', '.join(similar)}")
+            print_text(f"names that begin with it: {', '.join(similar)}")
     return VALID if ended else INVALID
 
 

@@ -17,12 +17,14 @@ from gapless.simulator import Entry, Figures
 
 __all__ = ["COSTS_LEGEND", "PROMISES_LEGEND", "cost_table", "promise_table"]
 
-PROMISES_LEGEND = """\
-held: ✓ what it promises, and maybe more; ✗ it did not; ? too little happened to tell. \
-lost: published while a subscription was active, and never delivered for it."""
-COSTS_LEGEND = """\
-subscribe: from the call until active. deliver: from publication to delivery. \
-state: the most that a broker kept, on average."""
+PROMISES_LEGEND = (
+    "held: ✓ as promised, or better; ✗ violated; ? too little happened to tell. lost: "
+    "published while a subscription was active, and never delivered to it."
+)
+COSTS_LEGEND = (
+    "subscribe: from the call until active. deliver: from publication to delivery. state: "
+    "the maximum that a broker kept, averaged over brokers."
+)
 
 _SIGNS: dict[Status, str] = {"valid": "✓", "invalid": "✗", "unknown": "?"}
 

@@ -39,8 +39,8 @@ def check(directory: Path, *, as_json: bool) -> int:
 def _verdict(found: Checked) -> Text:
     looked = f"{found.rows:,} rows, {_bytes(found.bytes)}"
     if not found.problems:
-        return Text.assemble(("WHOLE", "bold green"), f"  {looked}, all as they were written")
-    return Text.assemble(("DAMAGED", "bold red"), f"  besides {looked} that are as they were written:")
+        return Text.assemble(("WHOLE", "bold green"), f"  {looked}, all intact")
+    return Text.assemble(("DAMAGED", "bold red"), f"  besides {looked}, which are intact:")
 
 
 def show(directory: Path, *, with_entries: bool, as_json: bool) -> int:
@@ -53,7 +53,7 @@ def show(directory: Path, *, with_entries: bool, as_json: bool) -> int:
     console.print(Text(f"{directory}: broker {found.about.broker} of network {found.about.network}"))
     console.print(Text(f"format {found.version}, since {found.about.created}, {_bytes(found.file_bytes)} on disk"))
     if found.missing:
-        console.print(Text(f"the last {found.missing:,} commits that were reported are not there", "yellow"))
+        console.print(Text(f"the last {found.missing:,} commits that were reported as written are missing", "yellow"))
     if found.history:
         console.print(_history(found))
     size = sum(found.entries.values())

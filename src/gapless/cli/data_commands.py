@@ -9,13 +9,11 @@ from gapless.cli.shared_options import PATH, json_option
 
 __all__ = ["DATA_EPILOG", "data"]
 
-DATA_EPILOG = (
-    "Exit codes: 0 all is well, 1 damaged, 64 cannot be read, or in use, 70 a bug in Gapless, 130 interrupted."
-)
+DATA_EPILOG = "Exit codes: 0 intact, 1 damaged, 64 unreadable or in use, 70 a bug in Gapless, 130 interrupted."
 
 data = CommandGroup(
     epilog=DATA_EPILOG,
-    help="Inspect the data directory of a broker that is stopped.\n\nStart with:  gapless data show DIR",
+    help="Inspect the data directory of a stopped broker.\n\nStart with:  gapless data show DIR",
 )
 
 directory_argument = click.argument("directory", metavar="DIR", type=PATH, help="The `data` directory of a broker.")
@@ -38,7 +36,7 @@ def data_check(directory: Path, json: bool) -> int:
 
 @data.command("show", epilog=DATA_EPILOG)
 @directory_argument
-@click.option("--entries", is_flag=True, help="Name each of the entries.")
+@click.option("--entries", is_flag=True, help="List every entry.")
 @json_option
 def data_show(directory: Path, entries: bool, json: bool) -> int:
     """Show the owner, journals, history and sizes of the data.

@@ -122,13 +122,14 @@ class _Demo:
     def introduce(self) -> None:
         self._page.heading("A shop on 7 brokers")
         self._page.say(
-            f"Each broker is a process; {HOP_MS:g} ms lie between two of them. Orders cause invoices, invoices cause "
-            "parcels: answers, by other clients."
+            f"Each broker is a process; a hop between two of them takes {HOP_MS:g} ms. Orders cause "
+            "invoices, and invoices cause parcels, each published by another client."
         )
         self._page.draw(PLACES)
         self._page.say(
-            "shop and kiosk publish orders. billing answers them, shipping answers billing. audit wants everything, "
-            "alert large orders, board parcels; guest keeps changing its mind."
+            "shop and kiosk publish orders. billing answers orders, shipping answers invoices. audit "
+            "subscribes to everything, alert to large orders, board to parcels; guest keeps changing "
+            "its subscription."
         )
 
     def live(self) -> None:
@@ -136,7 +137,7 @@ class _Demo:
         with sign_of_life("starting seven brokers") as announce:
             with Fleet(self._config, self._folder / "logs") as fleet:
                 self._run = run(run_live(fleet, self._folder, announce))
-                announce("taking the network down")
+                announce("stopping the network")
             self._trace = merge_parts(self._folder, quiesced=True)
         waits: dict[str, list[float]] = {}
         for row in self._trace.subscriptions:
@@ -156,11 +157,11 @@ class _Demo:
 
     def kill_a_broker(self) -> None:
         live = self._run
-        self._page.heading(f"2  Broker {VICTIM} is killed, and comes back")
+        self._page.heading(f"2  Broker {VICTIM} is killed and returns")
         self._page.draw({**PLACES, MOVING: live.moved_to}, VICTIM, live.replacement)
         self._page.say(
             f"After {live.replaced_ms / 1000:.1f} s the others had agreed on the events that {VICTIM} had confirmed, "
-            f"had exchanged those that some of them lacked, and continued, with {live.replacement} in its place. "
+            f"had exchanged those that some of them lacked, and continued; {live.replacement} took over. "
             f"{MOVING} moved to {live.moved_to}, and received nothing for {live.silent_ms / 1000:.1f} s: "
             f"{live.published_before} orders before, {live.published_after} after. {VICTIM} was restarted and rejoined "
             f"within {live.back_ms / 1000:.1f} s, under load, and {MOVING} returned to it."
@@ -170,7 +171,7 @@ class _Demo:
         with sign_of_life("looking for Spark, to check the trace") as announce:
             write_trace([self._trace], place)
             self._verdict = verdict = judge_live(
-                place, is_small=True, announce=lambda judge: announce(f"{judge} checks what every client saw")
+                place, is_small=True, announce=lambda judge: announce(f"{judge} checks what every client received")
             )
         self._page.heading(f"3  {verdict.judge[0].upper()}{verdict.judge[1:]}")
         self._page.say(
@@ -178,7 +179,7 @@ class _Demo:
             f"{verdict.deliveries:,} deliveries, {verdict.subscriptions} subscriptions."
         )
         if verdict.without_spark:
-            self._page.say(f"(Not on Spark: {verdict.without_spark}.)")
+            self._page.say(f"(Spark was not used: {verdict.without_spark}.)")
         self._page.verdict(verdict.status, named(verdict.counts) or verdict.reason, verdict.examples)
 
     def kill_all_brokers(self) -> None:
@@ -186,17 +187,17 @@ class _Demo:
             config = blackout_network(self._folder / "data")
             with Fleet(config, self._folder / "more logs") as fleet:
                 self._blackout = seen = run(run_blackout(fleet, announce))
-                announce("taking the network down")
-        self._page.heading("4  All brokers are killed, and come back")
+                announce("stopping the network")
+        self._page.heading("4  All brokers are killed and return")
         self._page.say(
             f"Three other brokers keep their data on disk. {seen.confirmed:,} events were confirmed when all three "
-            f"were killed at once; {seen.back_ms / 1000:.1f} s after they were started, the next were confirmed. The "
+            f"were killed at once; {seen.back_ms / 1000:.1f} s after their restart, the next ones were confirmed. The "
             f"subscriber received {seen.delivered:,} of {seen.published:,}, {seen.twice} twice, and a later one "
             f"read {seen.read:,} from history."
         )
 
     def switch_off(self) -> None:
-        with sign_of_life("the same in the simulator, with a step of recovery switched off"):
+        with sign_of_life("the same in the simulator, with a step of recovery disabled"):
             self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
         self._page.heading("5  Does the checker detect a loss?")
         if not without.anomalies:
@@ -213,7 +214,7 @@ class _Demo:
             reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one broker killed, nothing wrong"
         status = verdict.status
         if not self._survived()[1]:
-            status, reason = "invalid", "confirmed events did not survive the death of all brokers"
+            status, reason = "invalid", "confirmed events did not survive a crash of all brokers"
         return self._page.conclude(status, reason, self._without.status)
 
     def _promises(self) -> list[Promise]:
@@ -227,8 +228,8 @@ class _Demo:
             ("if one at the same broker covers it, no round trip", *self._latency("board")),
             (f"publish() returns when {F + 1} brokers hold it", f"{confirmed:.0f} ms (2 hops)", True),
             *guarantee(verdict.counts, verdict.deliveries),
-            (f"{_number(F)} broker may die (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),
-            ("confirmed events survive the death of all brokers", *self._survived()),
+            (f"{_number(F)} broker may crash (f = {F})", f"{VICTIM} was killed, {lost} lost", not lost),
+            ("confirmed events survive a crash of all brokers", *self._survived()),
             ("the checker detects a loss", f"{lost_count} anomalies in part 5", bool(lost_count)),
         ]
 

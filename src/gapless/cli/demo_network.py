@@ -119,10 +119,10 @@ class _Live:
         self._say("clients connect, advertise and subscribe")
         await self._connect()
         cuts = await self._subscribe()
-        self._say("orders, invoices and parcels are on their way")
+        self._say("publishing orders, invoices and parcels")
         await asyncio.sleep(2.0)
         killed = time.monotonic()
-        self._say(f"broker {VICTIM} is killed")
+        self._say(f"killing broker {VICTIM}")
         fleet.kill(VICTIM)
         replacement = await self._wait_for_replacement()
         replaced_ms = (time.monotonic() - killed) * 1000
@@ -132,14 +132,14 @@ class _Live:
         )
         moved_to = self._client(MOVING).broker
         await asyncio.sleep(1.5)
-        self._say(f"broker {VICTIM} is started again")
+        self._say(f"restarting broker {VICTIM}")
         fleet.start(VICTIM)
         started = time.monotonic()
         await fleet.until_whole(PATIENCE_S)
         back_ms = (time.monotonic() - started) * 1000
         await self._wait_until(lambda: self._client(MOVING).broker == VICTIM)
         await asyncio.sleep(1.0)
-        self._say("waiting until nothing is under way")
+        self._say("waiting until all events are delivered")
         peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
         self._is_open = False
         await self._grow_quiet()

@@ -56,7 +56,7 @@ async def run_blackout(fleet: Fleet, announce: Tell) -> BlackoutRun:
         async with asyncio.timeout(3 * PATIENCE_S):
             return await _run(fleet, announce)
     except TimeoutError:
-        raise ConnectError("three brokers with disks took too long to come back; is the machine very busy?") from None
+        raise ConnectError("three brokers with disks took too long to return; is the machine very busy?") from None
 
 
 async def _run(fleet: Fleet, announce: Tell) -> BlackoutRun:
@@ -72,15 +72,15 @@ async def _run(fleet: Fleet, announce: Tell) -> BlackoutRun:
         subscription = await archive.subscribe(EVENTS)
         sales = [{"kind": "sale", "number": number} for number in range(BEFORE + AFTER)]
         confirmed = await shop.publish_many(sales[:BEFORE])
-        announce("all brokers are killed at once")
+        announce("killing all brokers at once")
         for name in fleet.names:
             fleet.kill(name)
-        announce("all brokers are started again")
+        announce("restarting all brokers")
         begun = time.monotonic()
         fleet.start_all()
         published = confirmed + await shop.publish_many(sales[BEFORE:])
         back_ms = (time.monotonic() - begun) * 1000
-        announce("what was published is taken, and read once more")
+        announce("checking deliveries and history")
         came: list[str] = []
         while len(set(came)) < published:
             came += [event.id for event in await subscription.take()]

@@ -71,7 +71,7 @@ class DemoPage:
 
     def starting_cuts(self, rows: Iterable[Iterable[str]]) -> None:
         """Print the section about starting cuts, for the clients shipping, alert and board."""
-        self.heading("1  subscribe() returns with a whole starting cut")
+        self.heading("1  subscribe() returns with a complete starting cut")
         self.table(("client", "filter", "publisher", "waited", "starting cut"), rows)
         self.say(
             "shipping is the first subscriber to its filter: a round trip to the publisher. A subscription at the next "
@@ -101,7 +101,7 @@ class DemoPage:
         """Print and return the final status. It is `valid` only if the checker also found the error in the run
         `without` a rule."""
         if status == "valid" and without != "invalid":
-            status, reason = "unknown", "the checker did not notice that a repair was missing"
+            status, reason = "unknown", "the checker did not notice that a repair was disabled"
         self.console.print(Text.assemble(status_text(status), "  ", reason))
         return status
 
@@ -119,10 +119,10 @@ def guarantee(counts: Mapping[AnomalyKind, int], deliveries: int) -> list[Promis
     unwanted = _sum(counts, "spurious")
     of_all = f"of {deliveries:,} deliveries"
     return [
-        ("what is published after subscribe() returned comes", f"{lost} missing", not lost),
-        ("none comes twice", f"{twice} {of_all}", not twice),
-        ("none comes before its cause, or without it", f"{unordered} {of_all}", not unordered),
-        ("nothing comes that was not asked for", f"{unwanted} {of_all}", not unwanted),
+        ("events published after subscribe() returned arrive", f"{lost} missing", not lost),
+        ("none arrives twice", f"{twice} {of_all}", not twice),
+        ("none arrives before its cause, or without it", f"{unordered} {of_all}", not unordered),
+        ("only matching events arrive", f"{unwanted} {of_all}", not unwanted),
     ]
 
 

@@ -71,13 +71,13 @@ class _Demo:
     def introduce(self) -> None:
         self._page.heading("A shop on 15 brokers")
         self._page.say(
-            "Clients publish and subscribe; brokers pass events on, 10 ms a hop. Each order "
-            "causes an invoice, each invoice a parcel: answers, by other clients."
+            "Clients publish and subscribe; brokers forward events, 10 ms a hop. Each order causes an "
+            "invoice, and each invoice a parcel, published by other clients."
         )
         self._page.draw(self._broker_of)
         self._page.say(
-            "shop and kiosk publish orders. billing answers them, shipping answers billing. "
-            "audit wants everything, alert large orders, board parcels."
+            "shop and kiosk publish orders. billing answers orders, shipping answers invoices. audit "
+            "subscribes to everything, alert to large orders, board to parcels."
         )
 
     def subscribe(self) -> None:
@@ -95,17 +95,17 @@ class _Demo:
         chief = self._overlay.within(dead, 1)[0]
         journey = journey_of(self.run, MOVING_CLIENT)
         lost = sum(journey.client in (anomaly.client, anomaly.publisher) for anomaly in self.run.verdict.anomalies)
-        self._page.heading(f"2  Broker {dead} dies, {self._crash.at_ms / 1000:g} s into the run")
+        self._page.heading(f"2  Broker {dead} crashes, {self._crash.at_ms / 1000:g} s into the run")
         self._page.draw({**self._broker_of, MOVING_CLIENT: journey.new_broker}, dead, chief)
         self._page.say(
             f"The others agree on the events that {dead} had confirmed, exchange those that some of them lack, and "
-            f"continue, with {chief} in its place. {journey.client} moved to {journey.new_broker}, and received "
+            f"continue; {chief} takes over. {journey.client} moved to {journey.new_broker}, and received "
             f"nothing for {journey.silent_ms:.0f} ms: {journey.published_before} orders before, "
             f"{journey.published_after} after, {lost or 'none'} lost."
         )
 
     def switch_off(self, without: DemoRun) -> None:
-        self._page.heading("3  The same again, without a step of recovery")
+        self._page.heading("3  The same run without a step of recovery")
         verdict = without.verdict
         if not verdict.anomalies:
             self._page.say("The checker found no anomaly. So its verdict proves nothing.")
@@ -118,7 +118,7 @@ class _Demo:
         verdict = self.run.verdict
         reason = verdict.reason
         if verdict.status == "valid":
-            reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one dead broker, nothing wrong"
+            reason = f"{verdict.events:,} events, {verdict.deliveries:,} deliveries, one crashed broker, nothing wrong"
         return self._page.conclude(verdict.status, reason, without.verdict.status)
 
     def _promises(self, without: DemoRun) -> list[Promise]:
@@ -130,7 +130,7 @@ class _Demo:
         return [
             ("subscribe() takes one round trip", f"{', '.join(map(str, waits.values()))} hops", prompt),
             *guarantee(verdict.counts, verdict.deliveries),
-            ("one broker may die (f = 1)", f"{self._crash.broker} died, {lost} lost", not lost),
+            ("one broker may crash (f = 1)", f"{self._crash.broker} died, {lost} lost", not lost),
             ("the checker detects a loss", f"{lost_count} anomalies in part 3", bool(lost_count)),
         ]
 

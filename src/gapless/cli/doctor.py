@@ -29,7 +29,9 @@ def examine(url: str, file: Path | None, credentials: Path | None, *, as_json: b
     else:
         console = output_console()
         if not found:
-            console.print(Text(f"all {len(answers)} brokers are up, hear each other, and wait for nobody", "green"))
+            console.print(
+                Text(f"all {len(answers)} brokers are up, hear each other, and are not waiting for anything", "green")
+            )
         for item in found:
             console.print(Text(f"{item.what}.", "yellow"))
             console.print(Text(f"  To do: {item.todo}."))

@@ -50,10 +50,10 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
         document = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if isinstance(error, msgspec.DecodeError) and _has_half_a_character(line):
-            raise EventError(f"{place}: a text holds half of a character, which no network carries") from None
+            raise EventError(f"{place}: a string contains half of a surrogate pair, which cannot be sent") from None
         raise EventError(f"{place}: this is not JSON: {error}") from None
     except RecursionError:
-        raise EventError(f"{place}: this is nested too deeply for an event") from None
+        raise EventError(f"{place}: the JSON is nested too deeply for an event") from None
     if not isinstance(document, dict):
         raise EventError(f'{place}: an event is a JSON object, such as {{"topic": "price", "amount": 7}}')
     attributes = document.get("attributes", document)
@@ -63,13 +63,13 @@ def read_line(line: bytes, place: str) -> tuple[dict[str, Any], bytes]:
         if not isinstance(value, str | int | float):  # `bool` is a subclass of `int`
             kind = "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else "null"
             raise EventError(
-                f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and booleans; "
-                "leave out what is absent"
+                f"{place}: attribute {name!r} is {kind}; attributes are strings, integers, floats and "
+                "booleans; leave out absent values"
             )
         if isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX:
             raise EventError(
-                f"{place}: attribute {name!r} is {value}, which does not fit into 64 bits with a sign (-2**63 to "
-                "2**63 - 1); publish it as a string"
+                f"{place}: attribute {name!r} is {value}, which does not fit into a signed 64-bit integer "
+                "(-2**63 to 2**63 - 1); publish it as a string"
             )
     if attributes is document:
         return document, b""

@@ -34,8 +34,8 @@ PIPE_CLOSED = 141
 """The exit code if the reader of the output has closed the pipe; shells report the same code."""
 
 EPILOG = (
-    "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be judged), 64 bad input, 70 a bug in Gapless, "
-    "130 interrupted."
+    "Exit codes: 0 valid, 1 invalid, 2 unknown (nothing could be checked), 64 bad input, 70 a "
+    "bug in Gapless, 130 interrupted."
 )
 
 NETWORK_EPILOG = "Exit codes: 0 done, 64 bad input or no broker, 70 a bug in Gapless, 130 interrupted."

@@ -23,4 +23,4 @@ def missing_extra(error: ModuleNotFoundError) -> str:
     extra = next((extra for extra, modules in EXTRAS.items() if name in modules), None)
     if extra is None:
         return ""
-    return f"this needs {name}, which is not installed; pip install 'gapless[{extra}]' brings it"
+    return f"this needs {name}, which is not installed; install it with: pip install 'gapless[{extra}]'"

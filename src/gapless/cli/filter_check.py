@@ -32,7 +32,7 @@ def check_filter(text: str, event: str | None, against: str | None, *, as_json: 
     lines = disjunction_lines(subject.disjunction)
     table.add_row("matches if", Text("\nor ".join(lines) if lines else "never"))
     if other is not None:
-        table.add_row("covers it", "yes" if subject.covers(other) else "no, or not surely")
+        table.add_row("covers it", "yes" if subject.covers(other) else "no, or not certainly")
         table.add_row("overlaps it", "yes, or possibly" if subject.overlaps(other) else "no")
     if attributes is not None:
         answer, style, _ = _answer(matches)

@@ -50,18 +50,18 @@ def app() -> None:
 
 
 filters = CommandGroup(
-    epilog=EPILOG, help='Look at a filter.\n\nStart with:  gapless filter check "price < 10 AND NOT sold"'
+    epilog=EPILOG, help='Explain filters.\n\nStart with:  gapless filter check "price < 10 AND NOT sold"'
 )
 traces = CommandGroup(
-    epilog=NETWORK_EPILOG, help="Handle traces of live networks.\n\nStart with:  gapless up --trace out/parts"
+    epilog=NETWORK_EPILOG, help="Merge the traces of live networks.\n\nStart with:  gapless up --trace out/parts"
 )
 clients = CommandGroup(
     epilog=NETWORK_EPILOG,
-    help="Handle clients of a live network.\n\ngapless status shows the clients that lag most.",
+    help="Manage the clients of a live network.\n\ngapless status shows the clients that lag most.",
 )
 networks = CommandGroup(
     epilog=NETWORK_EPILOG,
-    help="Handle brokers of a live network.\n\ngapless doctor names the brokers that others wait for.",
+    help="Manage the brokers of a live network.\n\ngapless doctor names the brokers that others wait for.",
 )
 
 
@@ -109,7 +109,7 @@ def _report_bug(error: Exception) -> int:
     print(text.rstrip(), file=sys.stderr)
     return _complain(
         f"{error or type(error).__name__}", BUG,
-        "\nThis is a bug in Gapless. Please report the lines above, with the command and the file that led to them;"
+        "\nThis is a bug in Gapless. Please report the lines above, with the command and its input file;"
         "\nthe same command with the same seed repeats it.",
     )  # fmt: skip
 
@@ -118,9 +118,11 @@ def _report_bug(error: Exception) -> int:
 
 
 @app.command(epilog=EPILOG)
-@click.option("--trace", metavar="DIR", type=PATH, help="Keep the trace of the run here.")
-@click.option("--svg", metavar="FILE", type=PATH, help="Save what is printed as a picture.")
-@click.option("--simulated", is_flag=True, help="The same story on 15 brokers in virtual time: no process, no Spark.")
+@click.option("--trace", metavar="DIR", type=PATH, help="Save the trace of the run in this directory.")
+@click.option("--svg", metavar="FILE", type=PATH, help="Save the output as a picture (SVG).")
+@click.option(
+    "--simulated", is_flag=True, help="Run 15 simulated brokers in virtual time, without processes and Spark."
+)
 @click.option("--toml", is_flag=True, help="Print the scenario file of --simulated and exit.")
 @json_option
 def demo(trace: Path | None, svg: Path | None, simulated: bool, toml: bool, json: bool) -> int:
@@ -147,7 +149,7 @@ def demo(trace: Path | None, svg: Path | None, simulated: bool, toml: bool, json
 
 
 @app.command(epilog=EPILOG)
-@click.argument("trace", metavar="DIR", type=PATH, help="A trace, as sim run --trace writes it.")
+@click.argument("trace", metavar="DIR", type=PATH, help="A directory with a trace, as sim run --trace writes it.")
 @json_option
 def check(trace: Path, json: bool) -> int:
     """Check every run of a recorded trace.
@@ -162,25 +164,29 @@ def check(trace: Path, json: bool) -> int:
 @app.command(epilog=EPILOG)
 @click.argument("trace", metavar="TRACE", help="A directory, or an address that Spark reads.")
 @click.option(
-    "--master", metavar="URL", help="Judge on this master of Spark; by default a large trace alone goes to one."
+    "--master", metavar="URL", help="Check on this Spark master. By default, only large traces are checked on Spark."
 )
-@click.option("--remote", metavar="URL", help="Judge with Spark Connect: sc://host:port.")
-@click.option("--out", metavar="DIR", type=PATH, help="Write verdicts and anomalies here, as Parquet.")
-@click.option("--live", is_flag=True, help="Judge a network that runs: TRACE is where its clients write their parts.")
+@click.option("--remote", metavar="URL", help="Check with Spark Connect: sc://host:port.")
+@click.option("--out", metavar="DIR", type=PATH, help="Write verdicts and anomalies to this directory, as Parquet.")
+@click.option(
+    "--live",
+    is_flag=True,
+    help="Check a running network: TRACE is the directory in which its clients write their parts.",
+)
 @click.option(
     "--until-quiet",
     metavar="SECONDS",
     type=NumberRange(min=0),
-    help="With --live: end after this much silence, and require progress.",
+    help="With --live: end after SECONDS without new records, and require that all deliveries arrived.",
 )
 @click.option(
-    "--every", metavar="SECONDS", type=NumberRange(min=0.1), default=1.0, help="With --live: how often to look."
+    "--every", metavar="SECONDS", type=NumberRange(min=0.1), default=1.0, help="With --live: interval between batches."
 )
 @click.option(
     "--clock-skew-ms",
     metavar="MS",
     type=NumberRange(min=0.0),
-    help="With --live: how far clocks of several machines may differ.",
+    help="With --live: maximum difference between the clocks of the machines.",
 )
 @json_option
 def audit(
@@ -221,12 +227,12 @@ def audit(
 
 
 @app.command(epilog=NETWORK_EPILOG)
-@click.option("--to", metavar="DIR", type=PATH, required=True, help="The archive; created if missing.")
+@click.option("--to", metavar="DIR", type=PATH, required=True, help="The archive's directory; created if missing.")
 @url_option
-@click.option("--filter", metavar="FILTER", default="TRUE", help="The events to archive.")
-@click.option("--every", metavar="SECONDS", type=NumberRange(min=0.1), default=10.0, help="How often to look.")
-@click.option("--once", is_flag=True, help="Archive everything up to now, and end.")
-@click.option("--allow-gaps", is_flag=True, help="Continue if brokers have dropped some of it.")
+@click.option("--filter", metavar="FILTER", default="TRUE", help="A filter: the events to archive.")
+@click.option("--every", metavar="SECONDS", type=NumberRange(min=0.1), default=10.0, help="Interval between batches.")
+@click.option("--once", is_flag=True, help="Archive all events up to now, then exit.")
+@click.option("--allow-gaps", is_flag=True, help="Continue if brokers have dropped events, and record the gap.")
 @credentials_option
 @json_option
 def archive(
@@ -249,7 +255,7 @@ def archive(
 
 
 @app.command("protocols", epilog=EPILOG)
-@click.argument("name", metavar="[NAME]", required=False, help="Show the options of this one.")
+@click.argument("name", metavar="[NAME]", required=False, help="Show the options of this protocol.")
 @json_option
 def list_protocols(name: str | None, json: bool) -> int:
     """List the protocols, with guarantees and tolerated faults.
@@ -283,21 +289,31 @@ BROKERS_MAX = 1000
     metavar="N",
     type=click.IntRange(min=1, max=65535),
     default=7400,
-    help="Of the first broker; the others follow. HTTP takes the ports 1,000 above: health and metrics.",
+    help="Port of the first broker; the others use the next ports. HTTP uses the ports 1,000 above.",
 )
 @click.option("--protocol", metavar="NAME", default="gapless", help="One of: gapless protocols.")
-@click.option("--trace", metavar="DIR", type=PATH, help="Let clients on this machine write their traces here.")
-@click.option("--logs", metavar="DIR", type=PATH, help="Keep the logs of the brokers here.")
-@click.option("--data", metavar="DIR", type=PATH, help="Keep on disk, here, what has to survive a stop of all brokers.")
+@click.option(
+    "--trace",
+    metavar="DIR",
+    type=PATH,
+    help="Make clients on this machine write their parts of a trace to this directory.",
+)
+@click.option("--logs", metavar="DIR", type=PATH, help="Write the brokers' logs to this directory.")
+@click.option(
+    "--data",
+    metavar="DIR",
+    type=PATH,
+    help="Store data in this directory, so that events survive a stop of all brokers.",
+)
 @seconds_option
 @click.option("--restart/--no-restart", default=True, help="Restart brokers that die.")
-@click.option("--secure", is_flag=True, help="With TLS, certificates and users.")
+@click.option("--secure", is_flag=True, help="Use TLS, certificates and users.")
 @click.option(
     "--security",
     metavar="DIR",
     type=PATH,
     default=Path("gapless-security"),
-    help="Their directory; created if missing.",
+    help="Directory of the certificates; created if missing.",
 )
 def up(
     brokers: int,
@@ -331,10 +347,15 @@ def up(
 
 @app.command(epilog=NETWORK_EPILOG)
 @click.option("--config", metavar="FILE", type=PATH, required=True, help="The network's file, in TOML.")
-@click.option("--name", metavar="NAME", required=True, help="Which of its brokers this is.")
-@click.option("--json", is_flag=True, help="Log JSON, a document a line.")
+@click.option("--name", metavar="NAME", required=True, help="The name of the broker to run.")
+@click.option("--json", is_flag=True, help="Log JSON, one document per line.")
 @click.option("--level", metavar="WORD", default="info", help="debug, info, warning or error.")
-@click.option("--trace", metavar="DIR", default="", help="Where clients on this machine write their traces.")
+@click.option(
+    "--trace",
+    metavar="DIR",
+    default="",
+    help="Directory to which clients on this machine write their parts of a trace.",
+)
 @click.option("--parent", type=int, default=0, hidden=True)
 def broker(config: Path, name: str, json: bool, level: str, trace: str, parent: int) -> int:
     """Run one broker of a network. SIGTERM stops it gracefully.
@@ -348,7 +369,7 @@ def broker(config: Path, name: str, json: bool, level: str, trace: str, parent: 
     return serve(config, name, as_json=json, level=level, trace=trace, parent=parent)
 
 
-@app.command(epilog="Exit codes: 0 all are up, 1 some are not, or wait for others, 64 nobody answers.")
+@app.command(epilog="Exit codes: 0 all are up, 1 some are not up or wait for others, 64 no broker answers.")
 @url_option
 @network_file_option
 @credentials_option
@@ -363,7 +384,7 @@ def status(url: str, config: Path | None, credentials: Path | None, json: bool) 
     return show_status(local(url, credentials), config, credentials, as_json=json)
 
 
-@app.command(epilog="Exit codes: 0 nothing is wrong, 1 something is, 64 nobody answers.")
+@app.command(epilog="Exit codes: 0 no problem found, 1 problems found, 64 no broker answers.")
 @url_option
 @network_file_option
 @credentials_option
@@ -378,7 +399,7 @@ def doctor(url: str, config: Path | None, credentials: Path | None, json: bool) 
     return examine(local(url, credentials), config, credentials, as_json=json)
 
 
-@clients.command("end", epilog="Exit codes: 0 its session is ended, 1 there is none, 64 nobody answers.")
+@clients.command("end", epilog="Exit codes: 0 the session has ended, 1 there is no such session, 64 no broker answers.")
 @click.argument("name", metavar="NAME", help="The client, as gapless status names it.")
 @url_option
 @network_file_option
@@ -394,10 +415,8 @@ def client_end(name: str, url: str, config: Path | None, credentials: Path | Non
     return end_client(name, local(url, credentials), config, credentials, as_json=json)
 
 
-@clients.command("delete-events", epilog="Exit codes: 0 deleted, 1 nothing to delete, 64 nobody answers.")
-@click.argument(
-    "name", metavar="NAME", help="The client that published them, with or without the end that makes its name unique."
-)
+@clients.command("delete-events", epilog="Exit codes: 0 deleted, 1 nothing to delete, 64 no broker answers.")
+@click.argument("name", metavar="NAME", help="The publisher, with or without the suffix that makes its name unique.")
 @url_option
 @network_file_option
 @credentials_option
@@ -414,7 +433,9 @@ def client_delete_events(name: str, url: str, config: Path | None, credentials: 
     return delete_events(name, local(url, credentials), config, credentials, as_json=json)
 
 
-@networks.command("forget", epilog="Exit codes: 0 the others continue, 1 it is up or unknown, 64 nobody answers.")
+@networks.command(
+    "forget", epilog="Exit codes: 0 the other brokers continue, 1 the broker is up or unknown, 64 no broker answers."
+)
 @click.argument("name", metavar="BROKER", help="The broker, as the network's file names it.")
 @url_option
 @network_file_option
@@ -435,16 +456,24 @@ def network_forget(name: str, url: str, config: Path | None, credentials: Path |
 @url_option
 @click.option("--advertise", metavar="FILTER", default="TRUE", help="A filter that all events match.")
 @click.option(
-    "--event", metavar="JSON", multiple=True, help="Publish this, instead of lines on standard input; may be repeated."
+    "--event",
+    metavar="JSON",
+    multiple=True,
+    help="Publish this event instead of lines from standard input; may be repeated.",
 )
-@click.option("--count", metavar="N", type=click.IntRange(min=0), help="Publish so many: with --event, these in turn.")
+@click.option(
+    "--count",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Publish this many events; with --event, the given ones in turn.",
+)
 @click.option(
     "--rate",
     metavar="N",
     type=NumberRange(min=0.001, max=1000000000.0),
-    help="So many a second (else: at full speed).",
+    help="Events per second (default: at full speed).",
 )
-@click.option("--quiet", is_flag=True, help="Say nothing at the end.")
+@click.option("--quiet", is_flag=True, help="Print no summary.")
 @credentials_option
 @json_option
 def pub(
@@ -475,20 +504,23 @@ def pub(
 @url_option
 @click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after this many events.")
 @seconds_option
-@click.option(
-    "--since", metavar="WHEN", help="First what was published since: earliest, an age (10m), a time, a position (p1…)."
-)
-@click.option("--until", metavar="WHEN", help="End there: now, an age, a time, a position (p1…). Needs --since.")
+@click.option("--since", metavar="WHEN", help="Begin in the past: earliest, an age (10m), a time, or a position (p1…).")
+@click.option("--until", metavar="WHEN", help="End at: now, an age, a time, or a position (p1…). Needs --since.")
 @click.option("--durable", metavar="NAME", help="Attach to this durable subscription: continue where it stopped.")
 @click.option("--archive", metavar="DIR", type=PATH, help="Read the archive in this directory first. Needs --since.")
 @click.option("--group", is_flag=True, help="Share the durable subscription: each event goes to one member.")
 @click.option(
-    "--redeliver", metavar="S", type=float, help="With --group: redeliver what is not printed within S seconds (30)."
+    "--redeliver",
+    metavar="S",
+    type=float,
+    help="With --group: redeliver events that are not printed within S seconds (30).",
 )
-@click.option("--rate", is_flag=True, help="Print events a second instead of events, and the total at the end.")
+@click.option(
+    "--rate", is_flag=True, help="Print the number of events per second instead of events, and the total at the end."
+)
 @click.option("--quiet", is_flag=True, help="Do not print the starting cut.")
 @credentials_option
-@click.option("--json", is_flag=True, help="Print rates as JSON lines, too, as events are anyway.")
+@click.option("--json", is_flag=True, help="With --rate: print rates as JSON lines. (Events always are JSON lines.)")
 def sub(
     text: str,
     url: str,
@@ -529,14 +561,18 @@ def sub(
 
 
 @traces.command("merge", epilog=NETWORK_EPILOG)
-@click.argument("directory", metavar="DIR", type=PATH, help="Where the clients wrote their parts.")
+@click.argument("directory", metavar="DIR", type=PATH, help="The directory with the clients' parts.")
 @click.argument("out", metavar="OUT", type=PATH, help="The trace to write.")
-@click.option("--quiesced", is_flag=True, help="The run ended quietly, with all faults healed: require progress.")
+@click.option(
+    "--quiesced",
+    is_flag=True,
+    help="The run ended quietly, with all faults healed: require that all deliveries arrived.",
+)
 @click.option(
     "--clock-skew-ms",
     metavar="MS",
     type=NumberRange(min=0.0),
-    help="How far clocks of several machines may differ.",
+    help="Maximum difference between the clocks of the machines.",
 )
 @json_option
 def trace_merge(directory: Path, out: Path, quiesced: bool, clock_skew_ms: float | None, json: bool) -> int:

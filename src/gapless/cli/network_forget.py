@@ -26,14 +26,15 @@ def forget_broker(broker: str, url: str, file: Path | None, credentials: Path | 
     silent = silent_among(answers, addresses)
     reasons = dict.fromkeys(str(answer["reason"]) for answer in answers.values() if answer and answer["reason"])
     if as_json:
-        print_json({"broker": broker, "told": accepted, "silent": silent, "reasons": list(reasons)})
+        print_json({"broker": broker, "accepted_by": accepted, "silent": silent, "reasons": list(reasons)})
     elif accepted:
         print_text(
-            f"no broker waits for {broker} any more (accepted by {', '.join(accepted)}). Subscriptions and publishers "
-            f"are notified of events that only {broker} held. If it returns, it starts anew"
+            f"no broker waits for {broker} any longer (accepted by {', '.join(accepted)}). "
+            f"Subscriptions and publishers are notified of events that only {broker} held. If it "
+            "returns, it starts with empty state"
         )
     else:
-        print_text(f"nobody forgets {broker}: {'; '.join(reasons)}")
+        print_text(f"no broker forgets {broker}: {'; '.join(reasons)}")
     return VALID if accepted else INVALID
 
 
@@ -45,8 +46,8 @@ async def _ask_all(addresses: dict[str, str], broker: str, access: Access) -> di
         return own
     if broker in addresses and await _is_paused(addresses[broker], access):
         reason = (
-            f"{addresses[broker]} accepts connections, but {broker!r} does not answer. Its process may be paused, and "
-            "continue later: end it first (kill -9)"
+            f"{addresses[broker]} accepts connections, but {broker!r} does not answer. Its process may "
+            "be paused and could resume later: end it first (kill -9)"
         )
         return {broker: {"forgotten": False, "reason": reason}}
     return own | await ask_all({name: address for name, address in addresses.items() if name != broker}, question)

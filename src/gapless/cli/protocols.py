@@ -22,7 +22,7 @@ def show_protocols(*, as_json: bool) -> int:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("protocol", no_wrap=True, style="bold")
     table.add_column("promises", no_wrap=True)
-    table.add_column("copes with", max_width=18)
+    table.add_column("tolerates", max_width=18)
     table.add_column("")
     for spec in specs:
         table.add_row(spec.name, GUARANTEE_NAMES[spec.guarantee], Text(_faults(spec)), Text(spec.summary))
@@ -40,7 +40,7 @@ def show_protocol(name: str, *, as_json: bool) -> int:
         return 0
     console = output_console()
     console.print(Text.assemble((spec.name, "bold"), f": {spec.summary}"))
-    console.print(Text(f"promises {GUARANTEE_NAMES[spec.guarantee]}; copes with {_faults(spec)}"))
+    console.print(Text(f"promises {GUARANTEE_NAMES[spec.guarantee]}; tolerates {_faults(spec)}"))
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
     table.add_column("option", no_wrap=True)
     table.add_column("default")

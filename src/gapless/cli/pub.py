@@ -32,7 +32,7 @@ def publish(
         print_json({"published": published, "seconds": round(took, 3)})
     elif not quiet:
         what = "1 event" if published == 1 else f"{published:,} events"
-        print(f"{what} published and safe in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
+        print(f"{what} published and confirmed in {took:.2f} s ({published / took:,.0f}/s)", file=sys.stderr)
     return 0
 
 

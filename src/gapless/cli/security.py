@@ -31,14 +31,14 @@ def init(directory: Path, file: Path, user: str | None, *, as_json: bool) -> int
     for path in made:
         print(f"made {path}")
     if not made:
-        print(f"all of it is in {directory} already")
-    print(f"\nput this into {file}, if it is not there yet:\n\n[security]")
+        print(f"{directory} already contains everything")
+    print(f"\nadd this to {file}, if it is missing:\n\n[security]")
     for key, value in section.items():
         print(f'{key} = "{value}"')
     if user:
-        print(f"\nand come in with:  gapless status --config {file} --credentials {directory / 'users' / user}.toml")
+        print(f"\nand connect with:  gapless status --config {file} --credentials {directory / 'users' / user}.toml")
     else:
-        print("\nno user's credentials are there; make some with --user NAME")
+        print("\nthere are no users' credentials yet; create some with --user NAME")
     return 0
 
 
@@ -61,7 +61,7 @@ def new_token(user: str, days: float | None, *, as_json: bool) -> int:
     from gapless.security.tokens import hash_token, make_token
 
     if not is_user_name(user):
-        raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+        raise ConfigError(f"{user!r} is not a valid name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
     if days is not None and not 0 < days <= DAYS_MAX:
         raise ConfigError(f"--days {days:g}: a token expires after more than 0 and at most {DAYS_MAX:,} days")
     token = make_token(user)
@@ -71,7 +71,7 @@ def new_token(user: str, days: float | None, *, as_json: bool) -> int:
         print_json({"token": token, "hash": kept, "expires": expires or None})
     else:
         entry = f'{{hash = "{kept}", expires = {expires}}}' if expires else f'"{kept}"'
-        print(f"for {user}, who keeps it secret:   {token}")
+        print(f"for {user}, to be kept secret:     {token}")
         print(f"for the users' file, in tokens:  {entry}")
     return 0
 
@@ -94,5 +94,5 @@ def check_users(file: Path, *, as_json: bool) -> int:
     if as_json:
         print_json({"users": len(users.by_name), "disabled": disabled})
     else:
-        print(f"{file} is right: {len(users.by_name)} users, {disabled} of them disabled")
+        print(f"{file} is valid: {len(users.by_name)} users, {disabled} of them disabled")
     return 0

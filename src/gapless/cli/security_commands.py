@@ -17,7 +17,7 @@ security = CommandGroup(
 
 
 @security.command("init", epilog=NETWORK_EPILOG)
-@click.argument("directory", metavar="DIR", type=PATH, help="Where to put it.")
+@click.argument("directory", metavar="DIR", type=PATH, help="The directory for the files.")
 @click.option("--config", metavar="FILE", type=PATH, required=True, help="The network's file, in TOML.")
 @click.option("--user", metavar="NAME", help="A user with all rights; by default admin, if there is no user.")
 @json_option
@@ -37,8 +37,8 @@ def security_init(directory: Path, config: Path, user: str | None, json: bool) -
 
 
 @security.command("token", epilog=NETWORK_EPILOG)
-@click.argument("user", metavar="NAME", help="Whose it will be.")
-@click.option("--days", metavar="N", type=float, help="It expires after so many days; never, if this is left out.")
+@click.argument("user", metavar="NAME", help="The user of the token.")
+@click.option("--days", metavar="N", type=float, help="The token expires after this many days (default: never).")
 @json_option
 def security_token(user: str, days: float | None, json: bool) -> int:
     """Create a token, and its hash for the users file.

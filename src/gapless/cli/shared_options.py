@@ -56,13 +56,13 @@ def _sendable(_context: click.Context, _parameter: click.Parameter, url: str) ->
     if not url.isascii() and any("\ud800" <= letter <= "\udfff" for letter in url):
         from gapless.runtime.address import redacted
 
-        raise click.BadParameter(f"{redacted(url)!r} is no text; write gapless://host:port")
+        raise click.BadParameter(f"{redacted(url)!r} is not text; write gapless://host:port")
     return url
 
 
 json_option = click.option("--json", is_flag=True, help="Print one JSON document and nothing else.")
 seed_option = click.option(
-    "--seed", metavar="N", type=int, callback=seed_in_range, help="Instead of the seed in the file."
+    "--seed", metavar="N", type=int, callback=seed_in_range, help="Replaces the seed in the file."
 )
 url_option = click.option(
     "--url", metavar="URL", default=LOCAL, envvar="GAPLESS_URL", show_envvar=True, callback=_sendable,

@@ -29,7 +29,7 @@ def _delays_in_range(_context: click.Context, _parameter: click.Parameter, text:
 @sim.command("run", epilog=EPILOG)
 @click.argument("file", metavar="FILE", type=PATH, help="A scenario, in TOML.")
 @seed_option
-@click.option("--trace", metavar="DIR", type=PATH, help="Write the trace here, as Parquet.")
+@click.option("--trace", metavar="DIR", type=PATH, help="Write the trace to this directory, as Parquet.")
 @json_option
 def sim_run(file: Path, seed: int | None, trace: Path | None, json: bool) -> int:
     """Run a scenario once and check its trace.
@@ -43,7 +43,7 @@ def sim_run(file: Path, seed: int | None, trace: Path | None, json: bool) -> int
 
 @sim.command("search", epilog=EPILOG)
 @click.option("--protocol", metavar="NAME", default="gapless", help="One of: gapless protocols.")
-@click.option("--runs", type=click.IntRange(min=1, max=RUNS_MAX), default=1000, help="How many seeds to try.")
+@click.option("--runs", type=click.IntRange(min=1, max=RUNS_MAX), default=1000, help="Number of seeds to try.")
 @click.option("--first-seed", metavar="N", type=int, default=0, callback=seed_in_range, help="The first seed.")
 @click.option(
     "--faults",
@@ -56,7 +56,7 @@ def sim_run(file: Path, seed: int | None, trace: Path | None, json: bool) -> int
     "--f",
     metavar="N",
     type=click.IntRange(min=0, max=10),
-    help="How many neighbouring brokers may fail; less in trees too small.",
+    help="Number of neighbouring brokers that may fail; lower in small trees.",
 )
 @click.option(
     "--scale",
@@ -66,16 +66,18 @@ def sim_run(file: Path, seed: int | None, trace: Path | None, json: bool) -> int
     "one in ten long), graph (with cycles), or large-graph (a tree of 15 to 40 brokers with bypasses).",
 )
 @click.option("--option", metavar="KEY=VALUE", multiple=True, help="An option of the protocol; may be repeated.")
-@click.option("--save", metavar="FILE", type=PATH, help="Save the smallest failing scenario here.")
+@click.option("--save", metavar="FILE", type=PATH, help="Save the reduced failing scenario in this file.")
 @click.option(
     "--invariants/--no-invariants",
     default=True,
     help="Check the protocol's invariants after every step, which takes about twice as long.",
 )
-@click.option("--spark", is_flag=True, help="Let workers of Spark try the seeds.")
+@click.option("--spark", is_flag=True, help="Try the seeds on Spark.")
 @click.option("--master", metavar="URL", help="Spark's master, such as local[4].")
 @click.option("--remote", metavar="URL", help="A Spark Connect server, as sc://host.")
-@click.option("--out", metavar="DIR", type=PATH, help="On Spark: keep verdicts here; do not try a seed twice.")
+@click.option(
+    "--out", metavar="DIR", type=PATH, help="On Spark: store verdicts in this directory, and skip seeds that have one."
+)
 @click.option(
     "--schedule",
     metavar="KIND",
@@ -128,11 +130,13 @@ def sim_search(
     "--delays",
     metavar="N",
     callback=_delays_in_range,
-    help="How often a schedule may hold a connection back; all: every order. Default: the file's.",
+    help="How often a schedule may delay a connection; all: every order. Default: as in the file.",
 )
-@click.option("--ticks", metavar="N", type=click.IntRange(min=0, max=1000), help="How many timers fire before the end.")
-@click.option("--seconds", metavar="S", type=NumberRange(min=0.1), default=60.0, help="When to give up.")
-@click.option("--save", metavar="FILE", type=PATH, help="Save the first violating schedule here.")
+@click.option(
+    "--ticks", metavar="N", type=click.IntRange(min=0, max=1000), help="Number of timers that fire before the end."
+)
+@click.option("--seconds", metavar="S", type=NumberRange(min=0.1), default=60.0, help="Time limit.")
+@click.option("--save", metavar="FILE", type=PATH, help="Save the first violating schedule in this file.")
 @json_option
 def sim_explore(
     file: Path, delays: str | None, ticks: int | None, seconds: float, save: Path | None, json: bool
@@ -152,7 +156,7 @@ def sim_explore(
 
 @sim.command("compare", epilog=EPILOG)
 @click.argument("file", metavar="SCENARIO", type=PATH, help="A scenario, in TOML.")
-@click.option("--protocols", "names", metavar="NAMES", help="Some of them, with commas between; else all.")
+@click.option("--protocols", "names", metavar="NAMES", help="Protocols, separated by commas (default: all).")
 @seed_option
 @json_option
 def sim_compare(file: Path, names: str | None, seed: int | None, json: bool) -> int:

@@ -59,7 +59,7 @@ def _chosen(names: str | None) -> list[ProtocolSpec]:
         return list(protocols().values())
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
-        raise ProtocolError(f"--protocols names none; choose some of: {', '.join(protocol_names())}")
+        raise ProtocolError(f"--protocols names no protocol; choose some of: {', '.join(protocol_names())}")
     return [find_protocol(name) for name in dict.fromkeys(wanted)]
 
 
@@ -118,7 +118,7 @@ def _print_breaches(console: Console, entries: Sequence[Entry]) -> None:
     kept = [entry for entry in entries if entry.broke is not None and entry.how and entry.status == "valid"]
     if not kept:
         return
-    console.print(Text("Not promised, and broken:", "cyan"))
+    console.print(Text("Not promised, and violated:", "cyan"))
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     for entry in kept:
@@ -136,6 +136,6 @@ def _print_failures(console: Console, entries: Sequence[Entry]) -> None:
         console.print()
         reason = f": {verdict.reason}" if verdict.status == "unknown" else ""
         if verdict.status == "valid" and entry.figures is not None:
-            reason = f": {entry.figures.lost:,} of {entry.figures.due:,} events that were due never came"
+            reason = f": {entry.figures.lost:,} of {entry.figures.due:,} due events were never delivered"
         console.print(Text.assemble((entry.protocol, "bold"), reason))
         print_anomalies(console, verdict)

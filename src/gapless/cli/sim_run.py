@@ -92,14 +92,14 @@ def _print_figures(
     network += [_many(len(scenario.faults), "fault")] if scenario.faults else []
     rows = {
         "scenario": f"{run.scenario}, seed {run.seed}",
-        "protocol": f"{run.protocol}, which promises {GUARANTEE_NAMES[run.guarantee]}",
+        "protocol": f"{run.protocol}, which guarantees {GUARANTEE_NAMES[run.guarantee]}",
         "network": ", ".join(network),
         "events": f"{verdict.events:,} published, {verdict.deliveries:,} deliveries",
         "subscribing": _latency_summary(latencies),
         "messages": _counts({"in all": result.messages, **_by_size(result.message_counts)}),
         "lost": _many(result.messages_lost, "message") if result.messages_lost else "",
-        "state": _counts({kind: size.max for kind, size in result.state_sizes.items()}, "at most, at one broker: "),
-        "time": f"{result.time_us / 1_000_000:g} s of the network's, {seconds:.2f} s of ours",
+        "state": _counts({kind: size.max for kind, size in result.state_sizes.items()}, "maximum at one broker: "),
+        "time": f"{result.time_us / 1_000_000:g} s of virtual time, {seconds:.2f} s of real time",
     }
     for name, text in rows.items():
         if text:
@@ -122,7 +122,7 @@ def _counts(counts: dict[str, int], before: str = "") -> str:
 def _latency_summary(latencies: list[SubscriptionLatency]) -> str:
     times = [row.ms for row in latencies if row.ms is not None]
     if not latencies:
-        return "nobody subscribed"
+        return "there are no subscriptions"
     if not times:
         return f"none of {len(latencies)} subscriptions became active"
     silent = len(latencies) - len(times)

@@ -49,7 +49,7 @@ def search_seeds(
                 limits=GeneratorLimits(f=f), scale=scale, invariants=invariants, schedule=schedule,
             )  # fmt: skip
         elif schedule != LATENCY:
-            raise ScenarioError("--spark orders deliveries by latencies: leave --schedule or --spark out")
+            raise ScenarioError("--spark orders deliveries by latency: leave out --schedule or --spark")
         else:
             report = search_on_spark(
                 spec,
@@ -121,7 +121,7 @@ def _progress_bar(runs: int, *, hidden: bool) -> Iterator[Callable[[SearchProgre
         def report_progress(now: SearchProgress) -> None:
             note = f"{now.unknown} unknown" if now.unknown else ""
             if now.phase == "shrink":
-                progress.update(task, description="making it small", note=f"{now.rows} rows left")
+                progress.update(task, description="reducing the scenario", note=f"{now.rows} rows left")
             else:
                 progress.update(task, completed=now.runs, note=note)
 
@@ -170,11 +170,11 @@ def _print_claims(console: Console, spec: ProtocolSpec, kinds: Sequence[str]) ->
     claimed = {*spec.copes_with, *([IN_FLIGHT] if "crash" in spec.copes_with else [])}
     beyond = [kind for kind in kinds if kind not in claimed]
     if beyond:
-        console.print(Text(f"{spec.name} does not claim to cope with: {', '.join(beyond)}", "yellow"))
+        console.print(Text(f"{spec.name} does not claim to tolerate: {', '.join(beyond)}", "yellow"))
 
 
 def _print_finding(console: Console, finding: Finding, repeat: str, save: Path | None) -> None:
-    console.print(f"seed {finding.seed} shows [bold red]{finding.symptom}[/]; smallest scenario that still does:")
+    console.print(f"seed {finding.seed} shows [bold red]{finding.symptom}[/]; smallest scenario that still shows it:")
     console.print(Text(f"  {_size_of(finding.minimal)}", "dim"))
     if finding.verdict is not None:
         print_anomalies(console, finding.verdict)
@@ -185,7 +185,7 @@ def _print_finding(console: Console, finding: Finding, repeat: str, save: Path |
     console.print("repeat it:", style="cyan")
     console.print(Text(f"  {repeat}"), soft_wrap=True)
     if save is not None:
-        console.print("or run the small one, saved just now:", style="cyan")
+        console.print("or run the reduced scenario, which was saved:", style="cyan")
         console.print(Text(f"  gapless sim run {save}"), soft_wrap=True)
     else:
         console.print(Text("  (add --save FILE to keep the small scenario)", "dim"))

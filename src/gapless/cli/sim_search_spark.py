@@ -31,7 +31,8 @@ def search_on_spark(
         from gapless_spark.task_pool import SparkPool
     except ModuleNotFoundError as error:
         raise SparkError(
-            f"a search on Spark needs {error.name}, which is not installed; pip install 'gapless[spark]' brings it"
+            f"a search on Spark needs {error.name}, which is not installed; install it with: pip "
+            "install 'gapless[spark]'"
         ) from None
     limits = GeneratorLimits(f=f)
     search(spec, 1, first_seed, faults, options, 1, limits=limits, scale=scale, invariants=False, shrink_seconds=0.0)

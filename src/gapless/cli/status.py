@@ -139,13 +139,13 @@ def remarks(reports: Mapping[str, dict[str, Any] | None]) -> list[str]:
             elif link["left"]:
                 found[f"{peer} has shut down gracefully"] = None
         for excluded, successor in report["overview"].get("replaced_by", {}).items():
-            found[f"{excluded} is excluded: {successor} takes over for it"] = None
+            found[f"{excluded} is excluded; {successor} has taken over"] = None
         for wait in report["waits"]:
             if wait["is_long"]:
                 found[f"{name} {wait['text']}"] = None
         found.update(dict.fromkeys(_history_remarks(name, report)))
         if report["paused"]:
-            found[f"{name} holds its clients back: too much waits to be sent"] = None
+            found[f"{name} blocks its clients, because its send queues are full"] = None
     return list(found)
 
 
@@ -156,8 +156,8 @@ def _history_remarks(name: str, report: Mapping[str, Any]) -> Iterator[str]:
         shown = ", ".join(few[:SHOWN]) + (", …" if len(few) > SHOWN else "")
         count = report["f"] + 1
         yield (
-            f"the history of {shown} is held by fewer than f + 1 = {count} brokers: {name} is reading it again, or too "
-            "few are there to hold it"
+            f"the history of {shown} is held by fewer than f + 1 = {count} brokers: {name} is reading "
+            "it again, or too few brokers are running"
         )
     yield from _reading_remarks(name, history)
 
@@ -169,9 +169,9 @@ def _reading_remarks(name: str, history: Mapping[str, Any]) -> Iterator[str]:
         client, whom = reading["client"], reading["waits_for"]
         lag = lag_text(max(0, history["final"] - reading["position"]) / 1e6)
         if not whom:
-            why = "and gets on"
+            why = "and makes progress"
         elif client in whom:
-            why = "and waits for the client to take it"
+            why = "and waits for the client to take events"
         else:
             why = f"and waits for {' or '.join(whom)}"
         yield f"client {client} reads history at {name}, {lag} behind ({reading['subscription']}), {why}"

@@ -50,17 +50,17 @@ class Span(msgspec.Struct, frozen=True):
         """Return the position after which to start; None to start now."""
         if self.durable is not None and (self.since is not None or self.until is not None):
             raise CallError(
-                "--durable continues where it stopped, so leave out --since and --until; see also: "
-                "gapless subscriptions move"
+                "--durable continues where the subscription stopped, so leave out --since and --until; see "
+                "also: gapless subscriptions move"
             )
         if self.archive is not None and self.since is None:
-            raise CallError("--archive needs --since: it holds what was published before")
+            raise CallError("--archive needs --since: an archive contains past events")
         if self.group and self.durable is None:
-            raise CallError("--group is for a durable subscription: say --durable NAME, too")
+            raise CallError("--group needs a durable subscription: add --durable NAME")
         if self.redeliver_s is not None and not self.group:
-            raise CallError("--redeliver is for a durable subscription that a group shares: say --group, too")
+            raise CallError("--redeliver needs a durable subscription that a group shares: add --group")
         if self.until is not None and self.since is None:
-            raise CallError("--until needs --since: what is published from now on has no end; see also --seconds")
+            raise CallError("--until needs --since: live events have no end; see also --seconds")
         return self.since
 
     def end(self) -> Since | None:
@@ -165,18 +165,22 @@ def _print_begin(subscription: _Subscription, span: Span) -> None:
     cuts = ", ".join(
         f"event {number} of {publisher}" for publisher, number in sorted(subscription.starting_cut.items())
     )
-    begin = f"it starts with {cuts}" if cuts else "nobody publishes such events yet"
+    begin = f"it begins with {cuts}" if cuts else "no client publishes such events yet"
     if span.durable is not None:
-        begin = f"{span.durable} continues after what was acknowledged"
+        begin = f"{span.durable} continues after the last acknowledged event"
         begin += ", shared by a group" if span.group else ""
     elif span.since not in (None, "now"):
-        begin = f"what was published since {span.since}" + (", then what is published" if span.until is None else "")
+        begin = f"events published since {span.since}" + (", then live events" if span.until is None else "")
     print(f"subscribed; {begin}", file=sys.stderr, flush=True)
 
 
 def _print_seam(seam: Position) -> None:
     at = seam.time.isoformat(timespec="seconds")
-    print(f"so far from the archive, up to position {seam} ({at}); now from brokers", file=sys.stderr, flush=True)
+    print(
+        f"events up to position {seam} ({at}) came from the archive; brokers deliver the later ones",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _print_events(events: Sequence[Event]) -> bool:

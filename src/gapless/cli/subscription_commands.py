@@ -46,7 +46,9 @@ def names_list(url: str, credentials: Path | None, json: bool) -> int:
 
 @names.command("move", epilog=NETWORK_EPILOG)
 @name_argument
-@click.argument("when", metavar="WHEN", help="Where it goes on: earliest, now, an age (10m), a time, a position.")
+@click.argument(
+    "when", metavar="WHEN", help="The new position: earliest, now, an age (10m), a time, or a position (p1…)."
+)
 @url_option
 @credentials_option
 @json_option

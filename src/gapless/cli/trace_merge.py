@@ -27,10 +27,10 @@ def merge(directory: Path, out: Path, *, quiesced: bool, clock_skew_ms: float | 
         })  # fmt: skip
         return 0
     console = output_console()
-    summary = f"{len(trace.events):,} events, {len(trace.history):,} acts, {len(trace.subscriptions)} subscriptions"
-    console.print(Text(f"{out}: {summary}; judge it with  gapless check {out}"))
+    summary = f"{len(trace.events):,} events, {len(trace.history):,} actions, {len(trace.subscriptions)} subscriptions"
+    console.print(Text(f"{out}: {summary}; check it with  gapless check {out}"))
     for sentence in said[:SHOWN_MAX]:
         console.print(Text(sentence, "yellow"))
     if len(said) > SHOWN_MAX:
-        console.print(Text(f"and {len(said) - SHOWN_MAX} more are cut short; --json lists them all", "yellow"))
+        console.print(Text(f"and {len(said) - SHOWN_MAX} more are incomplete; --json lists them all", "yellow"))
     return 0

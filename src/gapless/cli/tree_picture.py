@@ -72,7 +72,7 @@ def _put_broker(line: "_Line", name: str, centre: int, beside: str, is_dead: boo
     label = f"✗ {name}" if is_dead else name
     start = centre - (len(name) - 1) // 2 - (len(label) - len(name))
     line.put(start, label, "bold red" if is_dead else "bold yellow" if is_chief else "bold")
-    note = " (in its place)" if is_chief else ""
+    note = " (took over)" if is_chief else ""
     line.put(start + len(label), note, "yellow")
     line.put(start + len(label + note), f" {beside}", "cyan")
 

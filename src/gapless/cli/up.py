@@ -69,8 +69,8 @@ def _require_free_ports(brokers: int, port: int) -> None:
     highest = PORT_MAX + 1 - HTTP_OFFSET - brokers
     if port > highest:
         raise ConfigError(
-            f"--port {port} is too high: {brokers} brokers need ports for their health, too, {HTTP_OFFSET:,} above "
-            f"their own; {highest} is the highest"
+            f"--port {port} is too high: the HTTP ports of {brokers} brokers are {HTTP_OFFSET:,} above "
+            f"their own; {highest} is the maximum"
         )
     taken = [
         each for first in (port, port + HTTP_OFFSET) for each in range(first, first + brokers) if not _is_free(each)
@@ -79,9 +79,9 @@ def _require_free_ports(brokers: int, port: int) -> None:
         shown = ", ".join(map(str, taken[:5])) + (", …" if len(taken) > 5 else "")
         ports, more = ("port", "is") if len(taken) == 1 else ("ports", "are")
         raise ConfigError(
-            f"{ports} {shown} of 127.0.0.1 {more} in use; choose others with --port N (brokers listen on N to "
-            f"N+{brokers - 1}, and tell their health on N+{HTTP_OFFSET} to N+{HTTP_OFFSET + brokers - 1}), or stop "
-            "what uses them"
+            f"{ports} {shown} of 127.0.0.1 {more} in use; choose others with --port N (brokers listen "
+            f"on N to N+{brokers - 1}, and serve HTTP on N+{HTTP_OFFSET} to "
+            f"N+{HTTP_OFFSET + brokers - 1}), or stop the programs that use them"
         )
 
 
@@ -118,11 +118,9 @@ def _with_data(config: NetworkConfig, directory: Path) -> NetworkConfig:
 
 def _new_network(brokers: int, f: int | None, port: int, protocol: str) -> NetworkConfig:
     if brokers < 1:
-        raise ConfigError(f"--brokers {brokers}: a network has at least one")
+        raise ConfigError(f"--brokers {brokers}: a network has at least one broker")
     if f is not None and f > brokers - 1:
-        raise ConfigError(
-            f"--f {f}: {f} of {brokers} brokers cannot fail, for one has to be left; {brokers - 1} is the most"
-        )
+        raise ConfigError(f"--f {f}: of {brokers} brokers at most {brokers - 1} may fail, because one has to remain")
     return local_network(
         brokers, f=f, ports=list(range(port, port + brokers)), protocol=ProtocolEntry(protocol),
         http_ports=list(range(port + HTTP_OFFSET, port + HTTP_OFFSET + brokers)),
@@ -160,17 +158,17 @@ class _Up:
         self._console.print(heading, soft_wrap=True)
         if self._fleet.config.network.f == 0 and len(self._fleet.names) == 2:
             self._console.print(
-                "f = 0: no broker may fail, the others wait for it; --brokers 3 is enough for f = 1", soft_wrap=True
+                "f = 0: if a broker fails, the others wait for it; --brokers 3 is enough for f = 1", soft_wrap=True
             )
         if self._credentials is not None:
-            self._console.print(f"come in with:  export GAPLESS_CREDENTIALS={self._credentials}", soft_wrap=True)
+            self._console.print(f"connect with:  export GAPLESS_CREDENTIALS={self._credentials}", soft_wrap=True)
         end = None if self._seconds is None else time.monotonic() + self._seconds
         if self._console.is_terminal:
             with Live(console=self._console, auto_refresh=False) as live:
                 await self._watch(end, live)
         else:
             await self._watch(end, None)
-        self._console.print("taking it down")
+        self._console.print("stopping the network")
         return 0
 
     async def _wait_until_ready(self) -> None:
@@ -218,14 +216,14 @@ class _Up:
                 self._restarted[name] = now
                 self._fleet.start(name)
                 if self._pauses[name] == RESTART_S:
-                    self._console.print(Text(f"{name} is started again", "yellow"))
+                    self._console.print(Text(f"restarting {name}", "yellow"))
 
     def _report_crash(self, name: str) -> None:
-        """Print that a broker died: the first time, and once more if it dies again just after a restart."""
+        """Print that a broker died: the first time, and again if it dies just after a restart."""
         if self._pauses[name] == RESTART_S:
-            self._console.print(Text(f"{name} died with code {self._fleet.exit_code(name)}", "red"))
+            self._console.print(Text(f"{name} exited with code {self._fleet.exit_code(name)}", "red"))
         elif self._pauses[name] == 2 * RESTART_S:
-            more = f"; it is restarted less and less often, up to every {RESTART_MAX_S:g} s" if self._restart else ""
+            more = f"; pauses before restarts grow to {RESTART_MAX_S:g} s" if self._restart else ""
             self._console.print(Text(f"{self._fleet.complain(name)}{more}", "red"))
 
     def _view(self, reports: dict[str, dict[str, Any] | None]) -> RenderableType:
@@ -237,7 +235,7 @@ class _Up:
         for name, report in reports.items():
             table.add_row(*self._row(name, report))
         config = self._fleet.config
-        heading = f"{config.spec.name}, f = {config.network.f}; Ctrl-C takes it down"
+        heading = f"{config.spec.name}, f = {config.network.f}; Ctrl-C stops the network"
         lines = [Text(line, "yellow") for line in remarks(reports)]
         return Group(Text(heading, "dim"), table, *lines)
 

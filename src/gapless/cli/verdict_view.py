@@ -41,7 +41,7 @@ def print_cut_short(console: Console, sentences: Sequence[str]) -> None:
         console.print(Padding(Text(sentence, "yellow"), (0, 0, 0, 2)))
     if len(sentences) > CUT_SHORT_MAX:
         console.print(
-            Text(f"  and {len(sentences) - CUT_SHORT_MAX} more are cut short; --json lists them all", "yellow")
+            Text(f"  and {len(sentences) - CUT_SHORT_MAX} more are incomplete; --json lists them all", "yellow")
         )
 
 
@@ -53,7 +53,7 @@ def print_anomalies(console: Console, verdict: Verdict) -> None:
         console.print(Padding(lines, (0, 0, 0, 2)))
     left = len(verdict.anomalies) - len(verdict.counts)
     if left > 0:
-        console.print(Text(f"  and {left} more of the same; --json lists them all", "dim"))
+        console.print(Text(f"  and {left} more of the same kind; --json lists them all", "dim"))
 
 
 def _first_of_each_kind(verdict: Verdict) -> Iterator[Anomaly]:

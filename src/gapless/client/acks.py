@@ -173,10 +173,10 @@ class Acks:
     def nack(self, number: int, event: Event, delay_s: float) -> None:
         """Request redelivery of an event after `delay_s` seconds."""
         self._own_loop.check()
-        self._check_each("nack", "nothing is given back")
+        self._check_each("nack", "events cannot be returned")
         check_span("delay_s", delay_s, 0.0, DELAY_MAX_S)
         if number not in self._taken and number not in self._revoked:
-            raise CallError(f"{event.id} was acknowledged or given back before; call nack() instead of ack()")
+            raise CallError(f"{event.id} was already acknowledged or returned; call nack() instead of ack()")
         self._give_back(number, delay_s)
 
     def failed_at(self, number: int, event: Event) -> None:
@@ -194,7 +194,7 @@ class Acks:
     def in_progress(self, number: int, event: Event) -> None:
         """Restart the redelivery timeout of an event that the application is still processing."""
         self._own_loop.check()
-        self._check_each("in_progress", "no time runs")
+        self._check_each("in_progress", "there is no timeout to extend")
         self._check_ours([number])
         if number in self._taken and self._error is None:
             self._give(ExtendAck(self._subscription, [number]))
@@ -249,7 +249,7 @@ class Acks:
             return self._last
         if not isinstance(upto, Event | Position):
             raise CallError(
-                f"ack() takes an event, a position, or nothing (everything taken), but this is {kind_of(upto)}"
+                f"upto must be an event, a position, or None (everything taken so far), but is {kind_of(upto)}"
             )
         if not self._is_manual:
             return self._last

@@ -78,8 +78,8 @@ class Answering:
             self._advertisement = await self._client.advertise(f"{REPLY_TO} IS NOT NULL")
         except DeniedError:
             _logger.warning(
-                f"{self._client.name} may not publish every reply, so errors of its handlers do not reach the callers; "
-                "advertise the replies that it may publish, or allow it to publish reply.to IS NOT NULL",
+                f"{self._client.name} is not allowed to publish every reply, so callers do not receive errors of its "
+                "handlers; advertise the replies that it may publish, or allow it to publish reply.to IS NOT NULL",
                 extra={"event": "request.errors_unsent"},
             )
         return self
@@ -122,7 +122,7 @@ class Answering:
         left_s = None if deadline is None else deadline - self._now_s()
         if left_s is not None and left_s <= 0:
             _logger.info(
-                f"request {request.id} came too late: its caller does not wait any more",
+                f"request {request.id} arrived too late: its caller no longer waits",
                 extra={"event": "request.expired"},
             )
             return
@@ -131,8 +131,8 @@ class Answering:
                 coming: object = self._handler(request)
                 if not isawaitable(coming):
                     raise CallError(
-                        f"the handler of requests is no asynchronous function, and its result is {kind_of(coming)}; "
-                        "write it with async def, or use gapless.sync"
+                        "the handler of requests must be an asynchronous function, but its result is "
+                        f"{kind_of(coming)}; write it with async def, or use gapless.sync"
                     )
                 answer: Answer = await coming
         except TimeoutError as error:
@@ -159,6 +159,6 @@ class Answering:
             await self._client.publish(failure_of(request, error))
         except GaplessError as refusal:
             _logger.warning(
-                f"the error of request {request.id} does not reach its caller: {refusal}",
+                f"cannot send the error of request {request.id} to its caller: {refusal}",
                 extra={"event": "request.error_unsent"},
             )

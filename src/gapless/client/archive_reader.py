@@ -72,9 +72,7 @@ class ArchiveReader:
         settings = self._subscribing.settings(filter, max_pending)
         position = await self._subscribing.beginning(since)
         if position is None:
-            raise CallError(
-                "an archive holds what was published before: say since when you want it, or use subscribe()"
-            )
+            raise CallError("an archive holds past events: pass since to say where to begin, or use client.subscribe()")
         made = self._subscribing.make(settings, partial(self._subscribe, filter, since, type, max_pending), type)
         return self._subscribing.begin_in(self.directory, made, position, None)
 

@@ -122,8 +122,9 @@ def open_past(directory: Path | str, network: str, text: str, since: Position, u
         raise CallError(f"{directory} is an archive of network {contents.network!r}, but this is network {network!r}")
     if not parse(contents.filter).covers(parse(text)):
         raise CallError(
-            f"the archive {directory} holds what matches {contents.filter!r}, which is not all that {text!r} matches; "
-            "narrow the filter, or leave out the archive"
+            f"the archive {directory} holds events that match {contents.filter!r}, which is less than {text!r} "
+            "matches; "
+            "narrow the filter, or do not use the archive"
         )
     return Past(archive, contents, text, since, until)
 
@@ -131,7 +132,7 @@ def open_past(directory: Path | str, network: str, text: str, since: Position, u
 def log_seam(text: str, directory: Path | str, seam: Position) -> None:
     """Log the position at which brokers took over from the archive."""
     logging.getLogger("gapless.client").info(
-        f"what matches {text!r} was read from {directory} up to position {seam}, and comes from brokers after it",
+        f"events that match {text!r} were read from {directory} up to position {seam}; brokers deliver the later ones",
         extra={"event": "archive.ended"},
     )
 

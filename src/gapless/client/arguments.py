@@ -58,10 +58,10 @@ def surrogate_in(text: str) -> str:
 def check_text(what: str, value: object) -> str:
     """Return the text, or raise an error if it is not a string or cannot be encoded as UTF-8."""
     if not isinstance(value, str):
-        raise CallError(f"{what} is text, but this is {kind_of(value)}")
+        raise CallError(f"{what} must be text, but is {kind_of(value)}")
     half = surrogate_in(value)
     if half:
-        raise CallError(f"{what} contains {half}, half of a surrogate pair, which cannot be sent; leave it out")
+        raise CallError(f"{what} contains {half}, half of a surrogate pair, which cannot be sent; remove it")
     return str(value)
 
 
@@ -82,23 +82,23 @@ def check_named(what: str, name: str, most: int) -> str:
 def check_flag(what: str, value: object) -> bool:
     """Return the value, or raise an error if it is not a bool."""
     if not isinstance(value, bool):
-        raise CallError(f"{what} is True or False, but this is {kind_of(value)}")
+        raise CallError(f"{what} must be True or False, but is {kind_of(value)}")
     return value
 
 
 def check_kind(what: str, value: object, kind: type, made_by: str) -> None:
     """Raise an error unless the value is of class `kind`; the message names the call that returns such objects."""
     if not isinstance(value, kind):
-        raise CallError(f"{what} is what {made_by} returned, but this is {kind_of(value)}")
+        raise CallError(f"{what} must be an object that {made_by} returned, but is {kind_of(value)}")
 
 
 def check_path(what: str, value: object) -> Path:
     """Return the value as a `Path`, or raise an error if it is not a path of the file system."""
     if not isinstance(value, str | os.PathLike):
-        raise CallError(f"{what} is a path, but this is {kind_of(value)}")
+        raise CallError(f"{what} must be a path, but is {kind_of(value)}")
     path = os.fspath(value)
     if not isinstance(path, str) or "\0" in path or surrogate_in(path):
-        raise CallError(f"{what} is {shown(path)}, which is no path")
+        raise CallError(f"{what} is {shown(path)}, which is not a path")
     return Path(path)
 
 
@@ -110,25 +110,25 @@ def check_timeout(value: object) -> float | None:
 def check_seconds(value: object) -> float:
     """Return a timeout of 0 or more seconds, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CallError(f"timeout_s is a number of seconds, but this is {kind_of(value)}")
+        raise CallError(f"timeout_s must be a number of seconds, but is {kind_of(value)}")
     if isnan(value) or value < 0:
-        raise CallError(f"timeout_s is {value:g}, but nobody can wait for less than 0 seconds")
+        raise CallError(f"timeout_s must be 0 or more, but is {value:g}")
     return float(value)
 
 
 def check_span(what: str, value: object, least: float, most: float) -> float:
     """Return a number of seconds between `least` and `most`, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CallError(f"{what} is a number of seconds, and not of type {type(value).__name__}")
+        raise CallError(f"{what} must be a number of seconds, not of type {type(value).__name__}")
     if not least <= value <= most:
-        raise CallError(f"{what} goes from {least:g} s to {most:,.0f} s, not {value:g}")
+        raise CallError(f"{what} must be between {least:g} s and {most:,.0f} s, but is {value:g}")
     return float(value)
 
 
 def check_count(what: str, value: object) -> int:
     """Return a count of at least 1, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise CallError(f"{what} is a whole number, but this is {kind_of(value)}")
+        raise CallError(f"{what} must be a whole number, but is {kind_of(value)}")
     if value < 1:
         raise CallError(f"{what} must be positive, but is {value}")
     return value

@@ -62,7 +62,7 @@ def _plain(name: object, value: Any) -> AttributeValue:
             return found  # type: ignore[no-any-return]
     raise EventError(
         f"attribute {name!r} is of type {type(value).__name__}; attributes are strings, integers, floats and booleans, "
-        "and what stands for one of them, such as datetime, Decimal, UUID and enumerations (put anything else into the "
+        "or values that convert to them, such as datetime, Decimal, UUID and enumerations (put anything else into the "
         "payload)"
     )
 
@@ -74,7 +74,7 @@ def _enumeration(name: object, value: Enum) -> AttributeValue:
 
 def _moment(name: object, value: datetime) -> str:
     if value != value:  # pandas' NaT, for example
-        raise EventError(f"attribute {name!r} is {value}, which is no time; leave it out")
+        raise EventError(f"attribute {name!r} is {value}, which is not a time; leave it out")
     if value.tzinfo is None:
         return value.isoformat(timespec="microseconds")
     return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
@@ -86,8 +86,9 @@ def _decimal(name: object, value: Decimal) -> float:
         if Decimal(repr(found)) == value:
             return found
     raise EventError(
-        f"attribute {name!r} is Decimal('{value}'), which no float has exactly; round it, or publish str(value), which "
-        "filters compare as text"
+        f"attribute {name!r} is Decimal('{value}'), which no float represents exactly; round it, or publish "
+        "str(value), "
+        "which filters compare as text"
     )
 
 

@@ -33,7 +33,7 @@ def iterator_over(events: Iterable[Any]) -> Iterator[Any]:
         return iter(events)
     except TypeError:
         shown = "None" if events is None else f"a {type(events).__name__}"
-        raise EventError(f"publish_many takes events, one after the other, but this is {shown}") from None
+        raise EventError(f"publish_many takes an iterable of events, but this is {shown}") from None
 
 
 def batches(
@@ -69,7 +69,7 @@ async def _of_what_is_there(remaining: Iterator[Any], most: int, size: int) -> A
         if took > BLOCKED_S and not is_reported:
             is_reported = True
             logging.getLogger("gapless.client").warning(
-                f"publish_many waited {took:.1f} s for one event, and the event loop stood still meanwhile; give it an "
+                f"publish_many waited {took:.1f} s for one event and blocked the event loop meanwhile; give it an "
                 "async iterable",
                 extra={"event": "event_loop.blocked"},
             )

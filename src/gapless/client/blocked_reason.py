@@ -80,8 +80,8 @@ class BlockedReason:
         if found:
             return "; ".join(found)
         if None in reasons:
-            return "brokers tell only users with the right `status` why"
-        return "all brokers answer, and none waits for anything; are they overloaded? gapless doctor may tell"
+            return "only users with the right `status` can see the reason"
+        return "all brokers answer and none waits for anything; they may be overloaded: run gapless doctor"
 
     async def _waits(self, name: str, address: str) -> list[str] | None:
         """Return descriptions of the reasons for which a broker waits, or None if the broker denies access."""

@@ -61,7 +61,7 @@ async def _ask(address: str, timeout_s: float, access: Access) -> Welcome | str:
         return "connection refused"
     except OSError as error:
         return error.strerror.lower() if error.strerror else str(error)
-    return welcome if welcome.is_ready else "it is still starting"
+    return welcome if welcome.is_ready else "the broker is still starting"
 
 
 def _placed(address: str, error: Exception) -> str:

@@ -92,7 +92,9 @@ def find_codec(codec: CodecLike) -> Codec | None:
     if codec is None or (not isinstance(codec, str) and hasattr(codec, "encode") and hasattr(codec, "decode")):
         return codec
     if not isinstance(codec, str) or codec not in CODECS:
-        raise CallError(f"codec is {', '.join(map(repr, CODECS))} or an object with encode and decode, not {codec!r}")
+        raise CallError(
+            f"codec must be {', '.join(map(repr, CODECS))} or an object with encode and decode, not {codec!r}"
+        )
     if codec == "arrow":
         try:
             import pyarrow.ipc  # noqa: F401

@@ -46,8 +46,8 @@ def _wanted_trace(welcome: Welcome) -> str:
 def _warn_of(place: str) -> None:
     """Log a warning once for each directory, whatever the number of clients in the process."""
     _logger.warning(
-        f"the network asks clients to write traces in {place}, which is not here: clients of this process write none; "
-        "connect(…, trace=DIR) writes one elsewhere",
+        f"the network asks clients to write traces in {place}, which does not exist here, so clients of this "
+        "process write none; connect(…, trace=DIR) writes one elsewhere",
         extra={"event": "trace.directory_missing"},
     )
 
@@ -93,7 +93,7 @@ def connect(
     if url is None:
         url = os.environ.get(URL_VARIABLE)
         if not url:
-            raise CallError(f"connect() needs the address of a network: give a URL, or set {URL_VARIABLE}")
+            raise CallError(f"connect() needs the address of a network: pass a URL, or set {URL_VARIABLE}")
         credentials = credentials or os.environ.get(CREDENTIALS_VARIABLE) or None
     checked = check_text("the address of a network", url)
     found = find_codec(codec)

@@ -121,7 +121,7 @@ class ConnectionManager:
         if self._error is not None:
             raise self._error
         if self.is_leaving:
-            raise ClosedError("the client is about to close")
+            raise ClosedError("the client is closing")
 
     def call(self, call: Any) -> None:
         """Pass a call of the application to the node. Raise an error if the node rejects it."""
@@ -205,7 +205,9 @@ class ConnectionManager:
         self.registrations.reject(effect)
 
     def _on_superseded(self, effect: Superseded) -> None:
-        self._break(ClosedError(f"another process goes on as client {self.name}: brokers listen to that one alone"))
+        self._break(
+            ClosedError(f"another process has taken over as client {self.name}; brokers accept only that process")
+        )
 
     def _break(self, error: BaseException) -> None:
         """End a client that cannot continue, so that no call and no broker waits for it."""

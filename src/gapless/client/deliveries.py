@@ -67,7 +67,7 @@ def _skipped(text: str, lost: Lost, gap: Gap | None) -> SkippedError:
         what = f"{gone:,} events, and an unknown number before them," if gone else "an unknown number of events"
     elif gone == 1:
         what, are, them = "1 event", "is", "it"
-    message = f"{what} that {text!r} may match {are} gone: no broker holds {them} any more"
+    message = f"{what} that {text!r} may match {are} lost: no broker holds {them} any longer"
     return SkippedError(message, lost, gap)
 
 
@@ -135,7 +135,7 @@ class Deliveries:
                         return False
                     await self._something()
         except TimeoutError:
-            raise NoEventError(f"no event of {self.filter!r} came within {timeout_s:g} s") from None
+            raise NoEventError(f"no event that matches {self.filter!r} arrived within {timeout_s:g} s") from None
         return True
 
     async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:

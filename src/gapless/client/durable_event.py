@@ -70,5 +70,7 @@ class DurableEvent(Event, frozen=True, dict=True, gc=True, eq=False):
     def _taken(self) -> Any:
         """Return the `Acks` of the subscription that delivered the event, or raise an error."""
         if self._acks is None:
-            raise CallError(f"this copy of {self.id} was not taken from a subscription; acknowledge the event that was")
+            raise CallError(
+                f"this copy of {self.id} was not delivered by a subscription; acknowledge the delivered event itself"
+            )
         return self._acks

@@ -21,7 +21,9 @@ def check_name_of(spec: ProtocolSpec, name: object) -> str:
     if not spec.keeps_names:
         raise CallError(f"protocol {spec.name!r} has no durable subscriptions; use subscribe(filter)")
     if not text.strip():
-        raise CallError("the name of a durable subscription is empty; choose one under which to continue later")
+        raise CallError(
+            "the name of a durable subscription is empty; choose a name under which clients can attach again"
+        )
     return check_named("the name of a durable subscription", text, NAME_MAX)
 
 
@@ -46,13 +48,13 @@ def check_max_deliveries(ack: AckMode, value: object) -> None:
     """Raise an error if the number of deliveries after which an event becomes a dead letter is invalid."""
     check_count("max_deliveries", value)
     if ack != "manual":
-        raise CallError('max_deliveries is for ack="manual": ack="auto" acknowledges every event that was taken')
+        raise CallError('max_deliveries requires ack="manual": ack="auto" acknowledges every event that was taken')
 
 
 def check_redelivery(redeliver_s: object, *, group: bool) -> None:
     """Raise an error if the time after which a group redelivers unacknowledged events is invalid."""
     if not group and redeliver_s != REDELIVER_S:
-        raise CallError("redeliver_s is for subscriptions that a group shares: say group=True, too")
+        raise CallError("redeliver_s is for subscriptions that a group shares; add group=True")
     check_span("redeliver_s", redeliver_s, REDELIVER_MIN_S, REDELIVER_MAX_S)
 
 

@@ -29,5 +29,5 @@ class GuardedCodec(Codec):
             return super().frames(messages)
         except Exception as error:
             reason = str(error) if isinstance(error, WireError) else repr(error)
-            self._fail(ClosedError(f"the client failed, because something cannot be sent: {reason}"))
+            self._fail(ClosedError(f"the client failed, because a message cannot be encoded: {reason}"))
             raise WireError(reason) from error

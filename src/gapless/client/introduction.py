@@ -56,11 +56,11 @@ class Introduction:
 
     def identify(self, connection: Connection, hello: Hello) -> Refusal:
         """Reject the connection: no peer dials a client."""
-        return Refusal("name", "this is a client")
+        return Refusal("name", "this is a client, not a broker")
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Refusal:
         """Reject the greeting: no peer dials a client."""
-        return Refusal("name", "this is a client")
+        return Refusal("name", "this is a client, not a broker")
 
     def permits(self, identity: Identity, right: str) -> bool:
         """Return False: a client grants no rights."""
@@ -102,10 +102,10 @@ class Introduction:
             if was.network_name != now.network_name
             else []
         )
-        details = "; ".join(what) or "another shape, or other settings"
+        details = "; ".join(what) or "its topology or its settings differ"
         return (
-            f"the network was started anew from another file ({details}), "
-            "so what this client held there is gone; connect again"
+            f"the network was restarted with another file ({details}), "
+            "so the state of this client there is gone; connect again"
         )
 
     def refused(self, peer: str, refusal: Refusal) -> None:
@@ -116,14 +116,14 @@ class Introduction:
         application's timeout for connecting has passed.
         """
         if refusal.code == "denied":
-            self._fail(DeniedError(f"broker {peer!r} refused us: {refusal.reason}"))
+            self._fail(DeniedError(f"broker {peer!r} refused this client: {refusal.reason}"))
         elif refusal.code in ("version", "protocol", "name", "malformed", "ended", "tls") or (
             refusal.code == "limit"
             and peer == self._welcome.name
             and not self._was_let_in
             and time.monotonic() > self._patient_until
         ):
-            self._fail(ConnectError(f"broker {peer!r} refused us: {refusal.reason}"))
+            self._fail(ConnectError(f"broker {peer!r} refused this client: {refusal.reason}"))
 
     def not_understood(self, peer: str, reason: str) -> None:
         """End the client, because a broker sends messages that it cannot decode. The broker would send them again on

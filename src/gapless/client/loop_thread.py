@@ -75,7 +75,7 @@ class LoopThread:
 
     def _check_caller(self) -> None:
         if threading.current_thread() is self._thread:
-            raise CallError("this call would wait for its own thread; make it from a thread of yours")
+            raise CallError("this call would wait for the thread that it runs in; make it from another thread")
         if os.getpid() != self._process:
             raise ClosedError("this client belongs to the process that this one was forked from; connect again here")
 

@@ -112,7 +112,7 @@ class Middlewares:
                 each.deliver(event, subscription, is_durable=is_durable)
             except Exception:
                 _logger.exception(
-                    f"the middleware {type(each).__name__} failed at the delivery of {event.id}",
+                    f"the middleware {type(each).__name__} failed on the delivery of {event.id}",
                     extra={"event": "middleware.failed"},
                 )
 
@@ -122,6 +122,6 @@ class Middlewares:
                 each.ack(event, outcome)
             except Exception:
                 _logger.exception(
-                    f"the middleware {type(each).__name__} failed at the {outcome} of {event.id}",
+                    f"the middleware {type(each).__name__} failed on the {outcome} of {event.id}",
                     extra={"event": "middleware.failed"},
                 )

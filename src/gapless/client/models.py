@@ -40,7 +40,7 @@ class Model:
             name = field.validation_alias or field.alias or field_name
             if not isinstance(name, str):
                 raise CallError(
-                    f"field {field_name!r} of {kind.__name__} has several aliases; an attribute has one name"
+                    f"field {field_name!r} of {kind.__name__} has several aliases, but an attribute has one name"
                 )
             kinds = (field.annotation, *get_args(field.annotation))
             self.kinds[name] = tuple(str if _is_enumeration(kind) else kind for kind in kinds)

@@ -34,7 +34,7 @@ class Opening(Coroutine[Any, Any, C]):
         self._opened: C | None = None
 
     def __repr__(self) -> str:
-        return f"<{self._call} is not awaited yet>"
+        return f"<{self._call}, not awaited>"
 
     def __await__(self) -> Generator[Any, None, C]:
         return self._opening.__await__()

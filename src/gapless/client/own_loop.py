@@ -29,8 +29,11 @@ class OwnLoop:
         """Raise a `CallError` in any other event loop, and outside all event loops."""
         running = _running_loop()
         if running is not self._loop:
-            state = "has ended" if self._loop.is_closed() else "is another one" if running else "does not run here"
+            state = (
+                "has ended" if self._loop.is_closed() else "is another event loop" if running else "is not running here"
+            )
             raise CallError(
-                f"{self._what} belongs to the event loop in which it was connected, which {state}: connect in this one "
-                "(each asyncio.run() has a loop of its own), or use gapless.sync, whose clients need none"
+                f"{self._what} belongs to the event loop in which it was connected, which {state}: connect "
+                "in the current loop (each asyncio.run() has a loop of its own), or use gapless.sync, "
+                "whose clients need none"
             )

@@ -120,8 +120,8 @@ class Pacing:
         elif len(self._subscriptions) > 1:
             waiting = self._deliveries - self._taken
             _logger.warning(
-                f"{name} (to {self._subscriptions[name].filter!r}) stops all other subscriptions and readings of "
-                f"{self._client}: {waiting:,} events wait, and its application takes none of them; take them, close "
-                "it, or give it a client of its own",
+                f"{name} (to {self._subscriptions[name].filter!r}) blocks all other subscriptions and reads of "
+                f"{self._client}: {waiting:,} of its events are pending, and its application takes none; take them, "
+                "close it, or use a separate client for it",
                 extra={"event": "subscription.blocks_others"},
             )

@@ -72,7 +72,7 @@ class Moment:
         if timestamp > newest + _AHEAD_US:
             now = datetime.fromtimestamp(newest / 1e6, UTC).isoformat(timespec="seconds")
             raise CallError(
-                f"{self.what} is {shown(self.written)}, which lies in the future: the network's clock says {now}"
+                f"{self.what} is {shown(self.written)}, which is in the future: the network's clock says {now}"
             )
         return Position.at(timestamp)
 
@@ -85,7 +85,7 @@ def moment_of(what: str, value: Since) -> Moment:
     if value == "now":
         return Moment(what, value, age_us=0)
     if not isinstance(value, str | Position | datetime | timedelta):
-        raise CallError(f"{what} is a position, a time, an age, 'earliest' or 'now', but this is {kind_of(value)}")
+        raise CallError(f"{what} must be a position, a time, an age, 'earliest' or 'now', but is {kind_of(value)}")
     if isinstance(value, Position):
         return Moment(what, value, exactly=value)
     if isinstance(value, timedelta):
@@ -101,7 +101,7 @@ def moment_of(what: str, value: Since) -> Moment:
         return Moment(what, value, at_us=_time_us(datetime.fromisoformat(value)))
     except ValueError:
         raise CallError(
-            f"{what} is {shown(value)}, which is no position; write 'earliest', 'now', an age such as '10m', a time "
+            f"{what} is {shown(value)}, which is not a position; write 'earliest', 'now', an age such as '10m', a time "
             "such as '2026-11-16 10:32', or the text of a position, such as 'p1793280000000000'"
         ) from None
 
@@ -114,13 +114,15 @@ def _position_of(what: str, text: str) -> Position:
 
 
 def _before_all(what: str, value: object) -> CallError:
-    return CallError(f"{what} is {shown(value)}, which lies before all positions; 'earliest' is everything there is")
+    return CallError(
+        f"{what} is {shown(value)}, which precedes all positions; write 'earliest' for all existing events"
+    )
 
 
 def _age_us(what: str, value: timedelta) -> int:
     if value < timedelta():
         raise CallError(
-            f"{what} is an age of {value.total_seconds():g} s; an age is positive, such as timedelta(hours=1)"
+            f"{what} is an age of {value.total_seconds():g} s; an age must be positive, such as timedelta(hours=1)"
         )
     return value // timedelta(microseconds=1)
 

@@ -170,7 +170,7 @@ def check_publication(item: Publication, event_max: int) -> Checked:
         elif kind is int:
             if not INTEGER_MIN <= value <= INTEGER_MAX:
                 raise EventError(
-                    f"attribute {name!r} is {value}, which does not fit into 64 bits with a sign (-2**63 to "
+                    f"attribute {name!r} is {value}, which does not fit into a signed 64-bit integer (-2**63 to "
                     "2**63 - 1); publish it as a string, or put it into the payload"
                 )
         elif kind is not float and kind is not bool:
@@ -185,9 +185,9 @@ def check_publication(item: Publication, event_max: int) -> Checked:
 
 def _size_of_name(name: object) -> int:
     if type(name) is not str:
-        raise EventError(f"attribute {name!r} has a name that is no string")
+        raise EventError(f"the attribute name {name!r} is not a string")
     if not name:
-        raise EventError("an attribute has a name, and this one is empty")
+        raise EventError("the name of an attribute is empty")
     size = len(name) if name.isascii() else _bytes_of(name, "the name of an attribute")
     if "-" in name:
         hint_at_name(name)
@@ -201,7 +201,9 @@ def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], 
     attributes, payload = item, b""
     if isinstance(item, tuple):
         if len(item) != 2:
-            raise EventError(f"an event is its attributes, or attributes and a payload, but this has {len(item)} parts")
+            raise EventError(
+                f"an event is its attributes, or a pair of attributes and payload, but this has {len(item)} parts"
+            )
         attributes, payload = item
     if type(payload) is not bytes:
         if isinstance(payload, bytes | bytearray | memoryview):
@@ -210,7 +212,7 @@ def parts_of(item: Any, codec: Codec | None = None) -> tuple[Mapping[str, Any], 
             payload = encoded(codec, payload)
         else:
             way_out = ', or connect with codec="json"' if isinstance(payload, str | dict | list) else ""
-            raise EventError(f"a payload is bytes, but this is {_article(payload)}; encode it first{way_out}")
+            raise EventError(f"a payload must be bytes, but this is {_article(payload)}; encode it first{way_out}")
     if type(attributes) is dict or isinstance(attributes, Mapping):
         return attributes, payload
     return _taken_apart(attributes, payload, codec)
@@ -223,7 +225,7 @@ def _taken_apart(value: Any, payload: bytes, codec: Codec | None) -> tuple[dict[
         is_bytes = isinstance(field, bytes | bytearray | memoryview)
         if is_bytes or (codec is not None and is_body(field)):
             if payload:
-                raise EventError(f"field {name!r} is the payload, but there is another payload; an event has one")
+                raise EventError(f"field {name!r} is a second payload; an event has only one")
             payload = bytes(field) if is_bytes or codec is None else encoded(codec, field)
         elif field is not None and not isinstance(field, Event):
             attributes[name] = field
@@ -244,7 +246,7 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
     if is_model(type(value)):
         return iter(value.model_dump(by_alias=True).items())
     raise EventError(
-        f"an event's attributes are a dictionary, such as {{'topic': 'price'}}, but this is {_article(value)}"
+        f"an event's attributes must be a dictionary, such as {{'topic': 'price'}}, but this is {_article(value)}"
     )
 
 
@@ -252,7 +254,7 @@ def _bytes_of(text: str, what: str) -> int:
     half = surrogate_in(text)
     if half:
         raise EventError(
-            f"{what} contains {half}, half of a surrogate pair, which cannot be sent; put bytes that are no text into "
+            f"{what} contains {half}, half of a surrogate pair, which cannot be sent; put bytes that are not text into "
             "the payload"
         )
     return len(text.encode())

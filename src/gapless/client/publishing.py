@@ -94,7 +94,7 @@ class Publishing:
         """
         shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in effect.ranges)
         self._logger.warning(
-            f"publications {shown} were confirmed and are lost: more brokers failed than may",
+            f"publications {shown} were confirmed and are now lost: more than f adjacent brokers failed",
             extra={"event": "publications.lost", "numbers": shown},
         )
         self.lost.extend(effect.ranges)
@@ -165,7 +165,7 @@ class Publishing:
         if self._spec.confirms and self.unsafe.room <= 0:
             waiting = self.unsafe.published - self.unsafe.confirmed
             raise WindowFullError(
-                f"{waiting:,} events wait to be confirmed, and no more may; await flush(), or use publish()"
+                f"{waiting:,} events wait to be confirmed, which is the maximum; await flush(), or use publish()"
             )
         return self._send(checked, now_us())
 
@@ -174,7 +174,7 @@ class Publishing:
         self._connection_manager.note_beginning(began_us)
         self._connection_manager.call(call)
         event = self._accepted
-        assert event is not None, "the node takes a publication, or refuses it"
+        assert event is not None, "the node accepts a publication or rejects it"
         self._note(size, 1, len(call.attributes))
         return PublishedEvent(event.publisher, event.seq, event.attributes, event.payload)
 

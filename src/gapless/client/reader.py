@@ -64,13 +64,16 @@ class Reader(Generic[T]):
         try:
             info = inspect.type_info(self._kind)
         except Exception as error:  # unresolvable annotations raise errors of many types
-            raise CallError(f"{self._name} cannot be used as a type of events: {error}") from None
+            raise CallError(f"{self._name} cannot be the type of events: {error}") from None
         if not isinstance(info, inspect.StructType | inspect.DataclassType) or self._kind is Event:
             raise CallError(
-                f"the type of events is a msgspec struct, a dataclass or a pydantic model, which {self._name} is not"
+                "the type of events must be a msgspec struct, a dataclass or a pydantic model, which "
+                f"{self._name} is not"
             )
         if isinstance(info, inspect.StructType) and info.array_like:
-            raise CallError(f"{self._name} is array_like, but attributes have names; leave that out")
+            raise CallError(
+                f"{self._name} is an array_like struct, which cannot be the type of events; remove array_like"
+            )
         return info.fields
 
     def _place(self, field: inspect.Field) -> None:
@@ -82,13 +85,13 @@ class Reader(Generic[T]):
             self._body.append(field.encode_name)
         elif self._body:
             raise CallError(
-                f"fields {self._body[0]!r} and {field.name!r} of {self._name} fit no attribute, and an event has one "
-                "payload; put one into the other"
+                f"fields {self._body[0]!r} and {field.name!r} of {self._name} fit no attribute, and an "
+                "event has only one payload; put one field into the other"
             )
         else:
             raise CallError(
                 f"field {field.name!r} of {self._name} fits no attribute; attributes are strings, integers, floats and "
-                "booleans, a field of type bytes takes the payload, and one of type Event the whole event"
+                "booleans, a field of type bytes gets the payload, and one of type Event the whole event"
             )
 
     def _takes_all(self, name: str, kind: object) -> bool:
@@ -101,8 +104,8 @@ class Reader(Generic[T]):
             if kind is not self._durable:
                 there = "Event" if self._durable is None else f"{_shown(self._durable)}, or Event"
                 raise CallError(
-                    f"field {name!r} of {self._name} is a {_shown(kind)}, which this subscription does not have; write "
-                    f"{there}. Only durable subscriptions have events that can be acknowledged"
+                    f"field {name!r} of {self._name} is a {_shown(kind)}, which this subscription does not "
+                    f"deliver; write {there}. Only durable subscriptions have events that can be acknowledged"
                 )
             self._wrapped.append(name)
         else:
@@ -119,7 +122,7 @@ class Reader(Generic[T]):
         if self._payload or self._event or self._wrapped:
             source = {**source, **dict.fromkeys(self._payload, event.payload), **dict.fromkeys(self._event, event)}
             if self._wrapped:
-                assert wrap is not None, "a subscription without confirmations has no such fields"
+                assert wrap is not None, "only durable subscriptions have such fields"
                 source.update(dict.fromkeys(self._wrapped, wrap(event)))
         try:
             if self._model is not None:
@@ -133,7 +136,7 @@ class Reader(Generic[T]):
 def decoded(event: Event, codec: Codec | None, type: type[Any] | None = None) -> Any:
     """Return the payload of an event, decoded by the codec and converted to the type."""
     if codec is None:
-        raise CallError('this client has no codec for payloads; connect with codec="json", or another one')
+        raise CallError('this client has no codec for payloads; connect with codec="json" or another codec')
     try:
         found = codec.decode(event.payload)
         return found if type is None else msgspec.convert(found, type)

@@ -49,9 +49,10 @@ __all__ = ["Registrations"]
 
 _logger = logging.getLogger("gapless.client")
 
-ENDED = "the network ended the subscription: the client was away too long, or all brokers were"
+ENDED = "the network ended the subscription: the client was disconnected for too long, or all brokers were restarted"
 ENDED_EARLY = (
-    "the network ended the subscription before it began, because the client was away too long; subscribe again"
+    "the network ended the subscription before it began, because the client was disconnected for too long; "
+    "subscribe again"
 )
 
 
@@ -219,7 +220,7 @@ class Registrations:
             self._drop(name)
         elif name in self.advertisements:
             _logger.warning(
-                f"an advertisement of {self._connection_manager.name} is over: {reason}",
+                f"an advertisement of {self._connection_manager.name} has ended: {reason}",
                 extra={"event": "advertisement.ended"},
             )
             self._connection_manager.give_input(Unadvertise(self.advertisements.pop(name).id))
@@ -307,7 +308,7 @@ class Registrations:
         if asked is not None:
             fulfil(asked)
         if name in self._starting:
-            left = ClosedError("the client is about to close")
+            left = ClosedError("the client is closing")
             refuse(
                 self._starting[name],
                 left if self._connection_manager.is_leaving else SubscriptionEndedError(ENDED_EARLY),
@@ -337,8 +338,8 @@ class Registrations:
         subscription._acks.buried(effect.count)
         _logger.warning(
             f"event {effect.publisher}:{effect.seq} of the durable subscription {subscription.name!r} failed "
-            f"{effect.deliveries} times (the last time: {effect.reason}) and is the dead letter "
-            f"{self._connection_manager.name}:{effect.letter} now",
+            f"{effect.deliveries} times (the last time: {effect.reason}) and is now the dead letter "
+            f"{self._connection_manager.name}:{effect.letter}",
             extra={"event": "event.dead_lettered"},
         )
 

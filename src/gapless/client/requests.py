@@ -81,7 +81,7 @@ def deadline_of(request: Event) -> float | None:
 def _address(request: Event) -> dict[str, Any]:
     number = request.attributes.get(REQUEST_ID)
     if number is None:
-        raise CallError(f"event {request.id} is not a request, so nobody waits for a reply to it; use publish()")
+        raise CallError(f"event {request.id} is not a request, so no client waits for a reply to it; use publish()")
     return {REPLY_TO: request.publisher, REPLY_ID: number}
 
 
@@ -92,7 +92,7 @@ def _with(
     theirs, content = parts_of((attributes, payload), codec)
     for name in OURS:
         if name in theirs:
-            raise EventError(f"attribute {name!r} is set by request and reply; choose another name for yours")
+            raise EventError(f"attribute {name!r} is reserved for request and reply; choose another name")
     return {**theirs, **ours}, content
 
 
@@ -144,12 +144,15 @@ class Replies:
 
     def _complaint(self, event: PublishedEvent | None, reply: str, timeout_s: float | None) -> str:
         if event is None:
-            return f"the request could not be published within {timeout_s:g} s; is the network up, or is it held back?"
+            return (
+                f"the request could not be published within {timeout_s:g} s; is the network up, or are "
+                "publications blocked?"
+            )
         if not self._publishing.is_safe(event):
-            return f"request {event.id} was sent, but not known to be safe within {timeout_s:g} s, nor answered"
+            return f"request {event.id} was sent, but was neither confirmed nor answered within {timeout_s:g} s"
         return (
-            f"request {event.id} is confirmed, but no reply that matches {reply!r} came within {timeout_s:g} s; does "
-            "somebody answer such requests, and advertise such replies?"
+            f"request {event.id} is confirmed, but no reply that matches {reply!r} arrived within "
+            f"{timeout_s:g} s; does a client answer such requests, and advertise such replies?"
         )
 
     # ---- subscriptions to replies -------------------------------------------------------------------------
@@ -171,7 +174,10 @@ class Replies:
                 closing = asyncio.ensure_future(mailbox.subscription.close())
                 closing.add_done_callback(_look_at)
                 return
-        raise CallError(f"requests with {MAILBOXES_MAX} different filters for their replies are under way; use fewer")
+        raise CallError(
+            f"{MAILBOXES_MAX} requests with different filters for their replies are unfinished, which is the maximum; "
+            "use fewer filters"
+        )
 
     async def _open(self, mailbox: _Mailbox, reply: str) -> None:
         """Wait for the starting cut of a mailbox. If a caller stops waiting, the others still get it."""

@@ -86,7 +86,7 @@ class Subscribing:
         found = await self._positions(given)
         begin, end = found["since"], found.get("until", NEWEST)
         if end <= begin:
-            raise CallError(f"until ({until!r}) does not lie after since ({since!r}): nothing is between them")
+            raise CallError(f"until ({until!r}) is not after since ({since!r}), so there are no events between them")
         return begin, end
 
     async def _positions(self, given: dict[str, Since]) -> dict[str, Position]:

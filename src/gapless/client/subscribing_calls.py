@@ -65,7 +65,7 @@ class SubscribingCalls(ClientBase):
             filter: the condition for events, as in an SQL `WHERE`.
             since: start with history after this position, time or age (see `gapless.client.positions`), in causal
                 order; live events follow, without a gap or a duplicate. If brokers have discarded some of it, a
-                `SkippedError` is raised in its place.
+                `SkippedError` is raised at that point.
             type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
             max_pending: end the subscription with a `SlowConsumerError` when more than this number of events are
                 pending. None: brokers serve a slow subscription from history.
@@ -282,7 +282,7 @@ class SubscribingCalls(ClientBase):
         check_filter(filter)
         check_count("concurrency", concurrency)
         if not callable(handler):
-            raise CallError("the handler of requests is an asynchronous function of one argument, the request")
+            raise CallError("the handler of requests must be an asynchronous function of one argument, the request")
         subscription = await self._requests(f"({filter}) AND {ANSWERABLE}", group, redeliver_s, max_pending)
         now_s: Callable[[], float] = self._connection_manager.registrations.clock.now_s
         answering = Answering(self._answerer(), filter, subscription, handler, concurrency, now_s)

@@ -43,7 +43,7 @@ class Subscription(Deliveries, Generic[T]):
     return it.
 
     `Subscription` alone yields events; `Subscription[Trade]` values of a type. An event that does not fit the type
-    raises a `ConversionError` in its place; the next call continues after it.
+    raises a `ConversionError` instead; the next call continues after it.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Subscription(Deliveries, Generic[T]):
         """
         if self._progress.position is None:
             raise CallError(
-                f"the subscription to {self.filter!r} has no position, because it did not begin with one; subscribe "
+                f"the subscription to {self.filter!r} has no position, because it did not begin at one; subscribe "
                 "with since=…, or use client.durable(name, filter), to continue later from where it stopped"
             )
         return self._progress.position
@@ -196,7 +196,9 @@ class Subscription(Deliveries, Generic[T]):
         Example: `live = asyncio.create_task(subscription.caught_up())`
         """
         if self._is_shared:
-            raise CallError(f"a group shares the subscription to {self.filter!r}: no member can tell when history ends")
+            raise CallError(
+                f"the subscription to {self.filter!r} is shared by a group, so no member can tell when history ends"
+            )
         self._own_loop.check()
         await self._replay.wait()
 
@@ -213,7 +215,9 @@ class Subscription(Deliveries, Generic[T]):
         Example: `subscription = await subscription.resubscribe()`
         """
         if not self._has_ended:
-            raise CallError(f"the subscription to {self.filter!r} has not ended; resubscribe() is for ended ones")
+            raise CallError(
+                f"the subscription to {self.filter!r} has not ended; resubscribe() is for ended subscriptions"
+            )
         return cast(Self, await self._again())
 
     def _next(self, most: int) -> list[T]:

@@ -51,7 +51,7 @@ class SubscribingCalls(CallerSide):
             filter: the condition for events, as in an SQL `WHERE`.
             since: start with history after this position, time or age (see `gapless.client.positions`), in causal
                 order; live events follow, without a gap or a duplicate. If brokers have discarded some of it, a
-                `SkippedError` is raised in its place.
+                `SkippedError` is raised at that point.
             type: a msgspec struct, a dataclass or a pydantic model; the subscription yields its instances.
             max_pending: end the subscription with a `SlowConsumerError` when more than this number of events are
                 pending. None: brokers serve a slow subscription from history.

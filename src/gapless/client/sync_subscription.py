@@ -25,7 +25,7 @@ class Subscription(Fetching[T], Generic[T]):
     """A stream of events to iterate over: `for event in subscription`. `Client.subscribe` and `Client.read` return it.
 
     `Subscription` alone yields events; `Subscription[Trade]` values of a type. An event that does not fit the type
-    raises a `ConversionError` in its place; the next call continues after it.
+    raises a `ConversionError` instead; the next call continues after it.
     """
 
     @property

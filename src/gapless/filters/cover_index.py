@@ -96,7 +96,7 @@ class CoverIndex(Generic[K]):
 
     def add(self, key: K, wider: Filter) -> None:
         """Add a filter under an unused key."""
-        assert key not in self._numbers, f"{key!r} is in the index already"
+        assert key not in self._numbers, f"{key!r} is already in the index"
         self._last += 1
         self._numbers[key] = self._last
         self._entries[self._last] = key, wider

@@ -197,7 +197,7 @@ def _in(operand: Expression, values: tuple[Value, ...], wanted: bool) -> Test:
     if isinstance(values[0], str):
         if isinstance(operand, Literal):
             return _always if (operand.value in members) is wanted else _never
-        assert isinstance(operand, Attribute), "the parser admits no arithmetic beside strings"
+        assert isinstance(operand, Attribute), "the parser allows no arithmetic with strings"
         name = operand.name
 
         def string_in(attributes: Attributes) -> bool:

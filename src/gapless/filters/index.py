@@ -82,7 +82,7 @@ class FilterIndex(Generic[K]):
     def add(self, key: K, filter: Filter) -> None:
         """Add a filter under an unused key."""
         if key in self._orders:
-            raise KeyError(f"{key!r} is in the index already: remove it first")
+            raise KeyError(f"{key!r} is already in the index; remove it first")
         order = self._next_order
         self._next_order += 1
         names = filter.names

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 _HINTS = {
     "'": "this string has no closing quote",
     '"': "this name has no closing quote",
-    ".": "a dot may stand only inside a name or a number",
+    ".": "a dot is allowed only inside a name or a number",
 }
 INTEGER_MIN_DIGITS = INTEGER_MAX + 1
 """The integer after INTEGER_MAX, which the lexer accepts because the parser may find a minus before it."""
@@ -60,7 +60,7 @@ def tokens_of(text: str) -> list[Token]:
         raise FilterError(message, text, TEXT_LENGTH_MAX)
     half = None if text.isascii() else lone_surrogate(text)
     if half is not None:
-        message = f"{ascii(text[half])[1:-1]} is half of a character, which no network carries: leave it out"
+        message = f"{ascii(text[half])[1:-1]} is half of a surrogate pair, which cannot be sent: leave it out"
         raise FilterError(message, text, half)
     tokens: list[Token] = []
     for found in _TOKEN.finditer(text):

@@ -322,7 +322,7 @@ def _joined_alike(disjuncts: Sequence[Conjunction], work: Work) -> Iterator[Conj
         yield disjunct
     for alike in by_name.values():
         joined = _balanced(alike, _union, alike[0], work)
-        assert joined is not None, "only patterns need not join"
+        assert joined is not None, "a union with patterns may not be possible"
         yield joined
 
 

@@ -180,7 +180,7 @@ class Pages:
                 if self._is_full(page):
                     pages.pop()
                 return page * SLOTS + number * 64 + int(free).bit_length() - 1
-        raise AssertionError("a page with room is full")
+        raise AssertionError("a page in the list of pages with room is full")
 
     def _is_full(self, page: int) -> bool:
         return bool((self._alive[page] == _FULL).all())

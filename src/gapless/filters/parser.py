@@ -144,7 +144,7 @@ class _Parser:
         else:
             return left
         if self._token.kind in _COMPARISONS or self._token.kind in ("IS", "NOT", "BETWEEN", "IN", "LIKE"):
-            self._fail("comparisons do not chain: join two of them with AND", self._token.position)
+            self._fail("comparisons cannot be chained: join two of them with AND", self._token.position)
         return part
 
     def _plain_comparison(self) -> _Part | None:
@@ -179,7 +179,7 @@ class _Parser:
             if side.type == "condition":
                 self._fail("a condition cannot be compared: join conditions with AND, OR, NOT", side.position)
             if operator.kind not in ("=", "<>") and side.type == "boolean":
-                self._fail(f"a boolean compares only by = and <>, not by {operator.kind}", side.position)
+                self._fail(f"a boolean can be compared only by = and <>, not by {operator.kind}", side.position)
         self._comparable(left, right)
         depth = max(left.depth, right.depth) + 1
         node = Comparison(operator.kind, _expression(left), _expression(right))
@@ -187,7 +187,7 @@ class _Parser:
 
     def _comparable(self, left: _Part, right: _Part) -> None:
         if "any" not in (left.type, right.type) and left.type != right.type:
-            self._fail(f"a {left.type} never compares with a {right.type}", right.position)
+            self._fail(f"a {left.type} cannot be compared with a {right.type}", right.position)
 
     def _is_null(self, left: _Part) -> _Part:
         negated = self._accept("NOT")
@@ -254,7 +254,7 @@ class _Parser:
             self._fail(error.message, pattern.position + 1 + error.offset + quotes)
         self._search_cost += search_cost(node.pattern)
         if self._search_cost > SEARCH_COST_MAX:
-            message = "the patterns of this filter look for too much inside strings: split it into several"
+            message = "the LIKE patterns of this filter cost too much: split the filter into several"
             self._fail(message, pattern.position)
         return self._part(node, operand.position, 1, "condition")
 
@@ -358,7 +358,7 @@ class _Parser:
         return self._advance()
 
     def _quotes_hint(self, position: int) -> str:
-        return "; in double quotes stand names" if self._text.startswith('"', position) else ""
+        return "; double quotes are for names" if self._text.startswith('"', position) else ""
 
     # ---- bounds -------------------------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ class _Parser:
         return _Nesting(self, position)
 
     def _too_deep(self, position: int) -> NoReturn:
-        self._fail(f"the filter nests deeper than {DEPTH_MAX} levels: write it flatter", position)
+        self._fail(f"the filter is nested deeper than {DEPTH_MAX} levels: simplify it", position)
 
     # ---- tokens -------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ async def post_ack(request: Request) -> Response:
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise ProblemError("unsupported-type", "acknowledgements are JSON; send Content-Type: application/json")
     asked = decoded(
-        await read_body(request, SMALL_MAX), AckRequest, 'the body is no acknowledgement such as {"ids": […]}'
+        await read_body(request, SMALL_MAX), AckRequest, 'the body must be an acknowledgement such as {"ids": […]}'
     )
     done = await gateway.durable.ack(caller.user, request.path_params["name"], asked)
     return Response(msgspec.json.encode({"acknowledged": done}), media_type="application/json")

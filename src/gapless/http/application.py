@@ -109,13 +109,13 @@ async def _health(request: Request) -> Response:
 
 async def _metrics(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
-    gateway.callers.require(request, "status", "see how brokers are")
+    gateway.callers.require(request, "status", "see the status of brokers")
     return Response(gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _status(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
-    gateway.callers.require(request, "status", "see how brokers are")
+    gateway.callers.require(request, "status", "see the status of brokers")
     return Response(msgspec.json.encode(gateway.broker.report()), media_type="application/json")
 
 
@@ -130,10 +130,14 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         problem = ProblemError(
-            "method-not-allowed", f"{path} has no {request.method}; it has {allowed}", headers=error.headers
+            "method-not-allowed",
+            f"{path} does not support {request.method}; it supports {allowed}",
+            headers=error.headers,
         )
     elif error.status_code == 404:
-        problem = ProblemError("not-found", f"there is nothing at {path[:200]}; /openapi.json lists what there is")
+        problem = ProblemError(
+            "not-found", f"there is nothing at {path[:200]}; /openapi.json lists the available paths"
+        )
     else:
         problem = ProblemError("bad-request", str(error.detail))
     return problem_response(problem, path)
@@ -149,7 +153,7 @@ async def _bug(request: Request, error: Exception) -> Response:
     gateway: Gateway = request.app.state.gateway
     facts = {"path": request.url.path[:200]}
     gateway.broker.logger.error(
-        "a request over HTTP failed: this is a bug in Gapless", exc_info=error, extra={"event": "http.failed", **facts}
+        "an HTTP request failed: this is a bug in Gapless", exc_info=error, extra={"event": "http.failed", **facts}
     )
     return problem_response(problem_of(error), request.url.path)
 

@@ -97,7 +97,8 @@ class Clients:
         """Return a new client for one stream. `close_stream` closes it."""
         if self.streams >= STREAMS_MAX:
             raise ProblemError(
-                "too-many", f"the gateway of this broker serves {STREAMS_MAX} streams; use another broker's",
+                "too-many",
+                f"the gateway of this broker serves {STREAMS_MAX} streams, which is the maximum; use another broker",
                 headers={"Retry-After": "5"},
             )  # fmt: skip
         self.streams += 1
@@ -156,7 +157,7 @@ class Clients:
     async def publisher(self, caller: Caller) -> AsyncIterator[SharedClient]:
         """Yield the shared client of a user after it has advertised all events that the user may publish."""
         if self._callers.publishable(caller) == "FALSE":
-            raise DeniedError(f"user {caller.user!r} may not publish; nothing is allowed")
+            raise DeniedError(f"user {caller.user!r} may not publish any events")
         async with self.shared(caller) as shared:
             try:
                 await shared.advertise()
@@ -189,7 +190,8 @@ class Clients:
             return
         if not idle:
             raise ProblemError(
-                "too-many", f"{SHARED_MAX} users send requests to this broker; use another one",
+                "too-many",
+                f"{SHARED_MAX} users send requests to this broker, which is the maximum; use another broker",
                 headers={"Retry-After": "5"},
             )  # fmt: skip
         key = min(idle)[1]

@@ -49,9 +49,13 @@ def structured_draft(document: Mapping[str, msgspec.Raw]) -> Draft:
     for name, value in members.items():
         attributes[name] = decoded(value, Any, f"the attribute {name[:80]!r}")
     if data is not None and encoded is not None:
-        raise ProblemError("bad-request", "a CloudEvent has data or data_base64, but this one has both; leave one")
+        raise ProblemError(
+            "bad-request", "a CloudEvent has data or data_base64, but this one has both; remove one of them"
+        )
     if encoded is not None:
-        return _checked(attributes, decode_base64(decoded(encoded, str, "data_base64 of a CloudEvent is a string")))
+        return _checked(
+            attributes, decode_base64(decoded(encoded, str, "data_base64 of a CloudEvent must be a string"))
+        )
     if data is None:
         return _checked(attributes, b"")
     content_type = str(attributes.setdefault("datacontenttype", JSON_TYPE))
@@ -63,17 +67,21 @@ def structured_draft(document: Mapping[str, msgspec.Raw]) -> Draft:
 def _checked(attributes: dict[str, Any], payload: bytes) -> Draft:
     for name in _REQUIRED:
         if not isinstance(attributes.get(name), str) or not attributes[name]:
-            raise ProblemError("bad-request", f"a CloudEvent has the context attribute {name!r}, a non-empty string")
+            raise ProblemError("bad-request", f"a CloudEvent needs the context attribute {name!r}, a non-empty string")
     if attributes["specversion"] != "1.0":
         raise ProblemError(
-            "bad-request", f"specversion is {attributes['specversion']!r}; this gateway speaks CloudEvents 1.0"
+            "bad-request",
+            f"specversion is {attributes['specversion']!r}, but this gateway supports only CloudEvents 1.0",
         )
     for name, value in attributes.items():
         if _NAME.fullmatch(name) is None:
-            raise ProblemError("bad-request", f"{name[:80]!r} is no name of a CloudEvents attribute: a-z and 0-9 only")
+            raise ProblemError(
+                "bad-request",
+                f"{name[:80]!r} is not a valid name of a CloudEvents attribute, which has only a-z and 0-9",
+            )
         if not isinstance(value, str | bool | int):
             raise ProblemError(
-                "bad-request", f"the CloudEvents attribute {name!r} is a string, an integer or a boolean"
+                "bad-request", f"the CloudEvents attribute {name!r} must be a string, an integer or a boolean"
             )
     return Draft(attributes, payload, checked_id(attributes["id"]), attributes["source"])
 

@@ -61,7 +61,7 @@ async def get_me(request: Request) -> Response:
 async def get_network(request: Request) -> Response:
     """Handle `GET /api/network`: return every broker, the tree, and the problems found."""
     gateway: Gateway = request.app.state.gateway
-    gateway.callers.require(request, "status", "see how brokers are")
+    gateway.callers.require(request, "status", "see the status of brokers")
     return _encoded((await gateway.network.brokers()).encoded)
 
 
@@ -77,7 +77,7 @@ async def get_log(request: Request) -> Response:
 async def get_samples(request: Request) -> Response:
     """Handle `GET /api/samples`: return the recent figures of each broker, for plots."""
     gateway: Gateway = request.app.state.gateway
-    gateway.callers.require(request, "status", "see how brokers are")
+    gateway.callers.require(request, "status", "see the status of brokers")
     return _encoded((await gateway.network.samples()).encoded)
 
 
@@ -92,7 +92,7 @@ async def post_covers(request: Request) -> Response:
     """Handle `POST /api/covers`: return for each given filter another one that covers it."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.require(request, "status", "see the clients of brokers")
-    asked = decoded(await read_body(request, SMALL_MAX), _Filters, "the body holds no filters")
+    asked = decoded(await read_body(request, SMALL_MAX), _Filters, "the body contains no filters")
     return _json(await find_covers(asked.filters))
 
 
@@ -100,7 +100,7 @@ async def post_filter(request: Request) -> Response:
     """Handle `POST /api/filter`: return whether a filter can be parsed, and hints about possible mistakes."""
     gateway: Gateway = request.app.state.gateway
     gateway.callers.identify(request)
-    text = decoded(await read_body(request, SMALL_MAX), _Filter, "the body holds no filter").filter
+    text = decoded(await read_body(request, SMALL_MAX), _Filter, "the body contains no filter").filter
     try:
         parse(text)
     except FilterError as error:
@@ -122,7 +122,9 @@ async def delete_client(request: Request) -> Response:
     actor = Actor(caller.identity or ANYBODY, caller.address)
     answer = broker.end_client(name, actor)
     if not answer["ended"]:
-        broker.audit.act("client.ended", "an operator ended the session of a client elsewhere", actor, peer=name)
+        broker.audit.act(
+            "client.ended", "an operator ended the session of a client at another broker", actor, peer=name
+        )
         others = [address for other, address in broker.config.addresses.items() if other != broker.name]
         answer = await _end_elsewhere(others, name, gateway.network.access) or answer
     return _json(answer)

@@ -36,11 +36,13 @@ TOPICS = ("network", "sessions", "durables", "log")
 async def get_watch(request: Request) -> Response:
     """Stream the topics named by `topic=`, each at most once."""
     gateway: Gateway = request.app.state.gateway
-    caller = gateway.callers.require(request, "status", "see how brokers are")
+    caller = gateway.callers.require(request, "status", "see the status of brokers")
     topics = dict.fromkeys(request.query_params.getlist("topic"))
     unknown = next((topic for topic in topics if topic not in TOPICS), None)
     if unknown is not None or not topics:
-        raise ProblemError("bad-request", f"there is no topic {str(unknown)[:40]!r}; there are {', '.join(TOPICS)}")
+        raise ProblemError(
+            "bad-request", f"there is no topic {str(unknown)[:40]!r}; the topics are {', '.join(TOPICS)}"
+        )
     broker = request.query_params.get("broker", "") or gateway.broker.name
     if broker not in gateway.broker.config.addresses:
         raise ProblemError("not-found", f"this network has no broker {broker[:80]!r}")
@@ -68,10 +70,10 @@ async def _lines(
         while not watcher.has_ended:
             lines = await watcher.take()
             gateway.callers.require(
-                request, "status", "see how brokers are"
+                request, "status", "see the status of brokers"
             )  # the user may have lost the right since then
             yield lines
-        yield _problem(ProblemError("unavailable", "the broker leaves; connect to another one"))
+        yield _problem(ProblemError("unavailable", "the broker is stopping; connect to another broker"))
     except ProblemError as problem:
         yield _problem(problem)
     finally:

@@ -46,7 +46,7 @@ class Cursor:
                 sent[unquote(publisher)] = (int(number), position.timestamp + int(after))
         except ValueError as error:
             reason = str(error) if not rest else f"{text[:80]!r} is not the id of an event of this gateway"
-            raise CallError(f"{reason}; send the last id as it came, or leave it out") from None
+            raise CallError(f"{reason}; send the last id unchanged, or leave it out") from None
         return cls(position, sent)
 
     def __str__(self) -> str:

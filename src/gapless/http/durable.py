@@ -113,16 +113,17 @@ class DurableStreams:
         if not streams:
             raise ProblemError(
                 "not-attached",
-                f"no stream of the durable subscription {name!r} is served here; acknowledge at the broker that serves "
-                "it, while it does",
+                f"this broker serves no stream of the durable subscription {name!r}; send acknowledgements "
+                "to the broker that serves the stream, before it ends",
             )
         if bool(asked.ids) + bool(asked.position) + bool(asked.nack) != 1:
             raise ProblemError(
                 "bad-request",
-                "acknowledge ids, or everything up to a position, or give ids back with nack: send one of the three",
+                "send exactly one of: ids to acknowledge, a position up to which to acknowledge, or ids to "
+                "return with nack",
             )
         if len(asked.ids) + len(asked.nack) > IDS_MAX:
-            raise ProblemError("too-large", f"a request acknowledges at most {IDS_MAX:,} ids")
+            raise ProblemError("too-large", f"a request can acknowledge at most {IDS_MAX:,} ids")
         if asked.position:
             return sum([await stream.ack_until(_position(asked.position)) for stream in streams])
         wanted = asked.ids or asked.nack
@@ -134,8 +135,7 @@ class DurableStreams:
         if unknown and not done:
             raise ProblemError(
                 "conflict",
-                f"{unknown[0]!r} does not wait for an acknowledgement here: it was acknowledged, or belongs to "
-                "another member by now",
+                f"{unknown[0]!r} is not pending here: it was acknowledged before, or was reassigned to another member",
                 ids=unknown,
             )
         return done

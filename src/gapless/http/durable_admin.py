@@ -27,8 +27,8 @@ async def post_move(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
     caller = gateway.callers.identify(request)
     if not request.headers.get("content-type", "").startswith("application/json"):
-        raise ProblemError("unsupported-type", "the place to move to is JSON; send Content-Type: application/json")
-    asked = decoded(await read_body(request, SMALL_MAX), _Move, 'the body names no place as {"to": "10m"} does')
+        raise ProblemError("unsupported-type", "the position to move to is JSON; send Content-Type: application/json")
+    asked = decoded(await read_body(request, SMALL_MAX), _Move, 'the body names no position, as {"to": "10m"} does')
     async with gateway.clients.shared(caller) as shared:
         await shared.client.admin.move(request.path_params["name"], asked.to)
     gateway.durables.forget()

@@ -45,7 +45,7 @@ async def drafts_of(headers: Mapping[str, str], body: bytes, event_max: int) -> 
         return await _each([body], _structured, event_max), False
     if content_type == BATCH_TYPE:
         return await _each(
-            _parts(body, "a batch of CloudEvents is a JSON array of objects"), _structured, event_max
+            _parts(body, "a batch of CloudEvents must be a JSON array of objects"), _structured, event_max
         ), True
     if not is_json_type(content_type):
         raise ProblemError(
@@ -54,16 +54,16 @@ async def drafts_of(headers: Mapping[str, str], body: bytes, event_max: int) -> 
             "or a CloudEvent in binary mode (ce- headers)",
         )
     if body.lstrip()[:1] == b"[":
-        return await _each(_parts(body, "the body is no event"), _plain, event_max), True
+        return await _each(_parts(body, "the body is not an event"), _plain, event_max), True
     return await _each([body], _plain, event_max), False
 
 
 def _plain(part: bytes) -> Draft:
-    return draft_of(decoded(part, JsonEvent, "the body is no event"))
+    return draft_of(decoded(part, JsonEvent, "the body is not an event"))
 
 
 def _structured(part: bytes) -> Draft:
-    return structured_draft(decoded(part, dict[str, msgspec.Raw], "the body is no CloudEvent"))
+    return structured_draft(decoded(part, dict[str, msgspec.Raw], "the body is not a CloudEvent"))
 
 
 async def _each(parts: list[bytes], read: Callable[[bytes], Draft], event_max: int) -> list[Draft]:
@@ -91,8 +91,10 @@ def _parts(body: bytes, complaint: str) -> list[bytes]:
     except ProblemError:
         if _counts["left"] >= 0:
             raise
-        raise ProblemError("too-large", f"a body holds at most {EVENTS_MAX:,} events; send them in several") from None
+        raise ProblemError(
+            "too-large", f"a body contains at most {EVENTS_MAX:,} events; send several requests"
+        ) from None
     parts = decoded(body, list[msgspec.Raw], complaint)
     if not parts:
-        raise ProblemError("bad-request", "the array holds no event")
+        raise ProblemError("bad-request", "the array contains no event")
     return [bytes(part) for part in parts]

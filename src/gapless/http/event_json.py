@@ -61,7 +61,7 @@ def draft_of(event: JsonEvent) -> Draft:
     given = [name for name, part in parts.items() if part is not None]
     if len(given) > 1:
         raise ProblemError(
-            "bad-request", f"an event has one payload, but this one has {' and '.join(given)}; leave one"
+            "bad-request", f"an event has one payload, but this one has {' and '.join(given)}; remove all but one"
         )
     attributes: dict[str, Any] = dict(event.attributes)
     payload = b""
@@ -74,7 +74,7 @@ def draft_of(event: JsonEvent) -> Draft:
         payload = decode_base64(event.data_base64)
     own = attributes.get("id", "")
     if event.id and own and own != event.id:
-        raise ProblemError("bad-request", f"id is {event.id!r}, but the attribute id is {own!r}; leave one of them out")
+        raise ProblemError("bad-request", f"id is {event.id!r}, but the attribute id is {own!r}; remove one of them")
     if event.id:
         attributes["id"] = checked_id(event.id)
     if event.causes:
@@ -96,7 +96,7 @@ def checked_utf8(data: bytes) -> bytes:
         data.decode()
     except UnicodeDecodeError:
         raise ProblemError(
-            "bad-request", "data is not UTF-8, as JSON has to be; send other bytes as data_base64"
+            "bad-request", "data is not UTF-8, which JSON requires; send other bytes as data_base64"
         ) from None
     return data
 

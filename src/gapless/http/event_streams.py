@@ -48,10 +48,11 @@ class StreamQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.durable and (self.since or self.until):
             raise ProblemError(
                 "bad-request",
-                "a durable subscription goes on after what was acknowledged; leave out since and until, or move it",
+                "a durable subscription continues after the last acknowledged event; leave out since and "
+                "until, or move it",
             )
         if (self.share or self.replace) and not self.durable:
-            raise ProblemError("bad-request", "share and replace are for durable subscriptions; add durable=NAME")
+            raise ProblemError("bad-request", "share and replace require a durable subscription; add durable=NAME")
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
@@ -153,8 +154,9 @@ class EventStream:
         if cursor.publishers > PUBLISHERS_MAX:
             raise ProblemError(
                 "refused",
-                f"more than {PUBLISHERS_MAX} publishers publish at the same time what the filter matches, too many for "
-                "the ids of this stream; use a narrower filter, or a durable subscription (durable=NAME)",
+                f"more than {PUBLISHERS_MAX} publishers publish events that match the filter at the same "
+                "time, too many for the ids of this stream; use a narrower filter, or a durable "
+                "subscription (durable=NAME)",
             )
         cursor.advance(reached)
         if not self._has_reported_caught_up and self.subscription.is_caught_up and not self._is_reading:

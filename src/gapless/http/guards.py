@@ -83,7 +83,7 @@ class Guards:
             if self._sockets > SOCKETS_MAX:
                 raise ProblemError(
                     "too-many",
-                    f"this broker serves {SOCKETS_MAX} WebSockets; use another broker's",
+                    f"this broker serves {SOCKETS_MAX} WebSockets, which is the maximum; use another broker",
                     headers={"Retry-After": "5"},
                 )
             await self._app(scope, receive, send)
@@ -120,7 +120,7 @@ class Guards:
         if self._requests > REQUESTS_MAX and scope["path"] != "/healthz":
             raise ProblemError(
                 "too-many",
-                f"this broker serves {REQUESTS_MAX:,} requests; use another broker",
+                f"this broker serves {REQUESTS_MAX:,} requests, which is the maximum; use another broker",
                 headers={"Retry-After": "1"},
             )
         if method == "OPTIONS" and "access-control-request-method" in Headers(scope=scope):
@@ -136,8 +136,8 @@ class Guards:
         if self._is_local and not (not host or _is_local(host) or _is_address(host) or host in self._hosts):
             raise ProblemError(
                 "wrong-origin",
-                f"this broker listens on the loopback interface, but the request is for the host {host[:80]!r}; list "
-                "its origin in the network's file, under [http] origins, if that is right",
+                "this broker listens on the loopback interface, but the request is for the host "
+                f"{host[:80]!r}; to allow it, list its origin in the network's file, under [http] origins",
             )
 
     def _is_known(self, scope: Scope) -> bool:
@@ -155,8 +155,8 @@ def _wrong_origin(scope: Scope) -> ProblemError:
     origin = Headers(scope=scope).get("origin", "another site")
     return ProblemError(
         "wrong-origin",
-        f"a page of {origin[:80]!r} sent this request; list its origin in the network's file, under [http] origins, if "
-        "it may",
+        f"a page of {origin[:80]!r} sent this request; to allow it, list its origin in the "
+        "network's file, under [http] origins",
     )
 
 

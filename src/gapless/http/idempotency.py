@@ -49,7 +49,7 @@ class Outcomes:
             return None
         if known.digest != _digest(draft):
             raise ProblemError(
-                "conflict", f"the id {draft.id[:80]!r} was used for another event; give each event an id of its own"
+                "conflict", f"the id {draft.id[:80]!r} was used for another event; give each event a different id"
             )
         return known.result
 

@@ -19,5 +19,5 @@ def decoded(body: bytes | str, kind: type[T], complaint: str) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as error:
-        reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise ProblemError("bad-request", f"{complaint}: {reason}") from None

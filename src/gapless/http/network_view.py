@@ -59,7 +59,7 @@ class NetworkView:
         try:
             report = await ask_for_report(address, access=self.access, about=about)
         except (OSError, TimeoutError, WireError) as error:
-            raise ProblemError("unavailable", f"broker {name!r} does not answer: {error or 'it is silent'}") from None
+            raise ProblemError("unavailable", f"broker {name!r} does not answer: {error or 'no response'}") from None
         lines: dict[str, Any] = report["log"]
         return lines
 

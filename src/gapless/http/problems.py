@@ -29,7 +29,7 @@ _TITLES = {
     "denied": (403, "The user lacks a permission"),
     "wrong-origin": (403, "A page of another origin sent the request"),
     "not-found": (404, "There is no such resource"),
-    "method-not-allowed": (405, "The resource has no such method"),
+    "method-not-allowed": (405, "The resource does not support the method"),
     "not-attached": (404, "The durable subscription has no stream here"),
     "conflict": (409, "The request conflicts with an earlier one"),
     "too-large": (413, "The body is too large"),
@@ -38,7 +38,7 @@ _TITLES = {
     "invalid-filter": (422, "The filter cannot be parsed"),
     "refused": (422, "The network refused the call"),
     "failed": (500, "The broker has a bug"),
-    "too-many": (503, "The broker serves as many streams as it may"),
+    "too-many": (503, "The broker serves the maximum number of streams"),
     "unavailable": (503, "The network cannot serve the request now"),
     "timeout": (504, "The network did not answer in time"),
 }
@@ -84,7 +84,7 @@ def problem_of(error: BaseException) -> ProblemError:
     ):
         if isinstance(error, kinds):
             return ProblemError(name, str(error))
-    return ProblemError("failed", "this is a bug of the broker; its log has the details")
+    return ProblemError("failed", "this is a bug in the broker; its log has the details")
 
 
 def problem_response(problem: ProblemError, instance: str = "") -> Response:

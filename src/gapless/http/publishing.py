@@ -68,14 +68,14 @@ async def read_body(request: Request, most: int = BODY_MAX) -> bytes:
                 size += len(part)
                 if size > most:
                     raise ProblemError(
-                        "too-large", f"a body has at most {most:,} bytes here; send several",
+                        "too-large", f"a body has at most {most:,} bytes here; send several requests",
                         headers={"Connection": "close"},
                     )  # fmt: skip
                 parts.append(part)
     except TimeoutError:
-        raise ProblemError("bad-request", f"the body did not come within {BODY_S:g} s") from None
+        raise ProblemError("bad-request", f"the body did not arrive within {BODY_S:g} s") from None
     except ClientDisconnect:
-        raise ProblemError("bad-request", "the connection ended before the body did") from None
+        raise ProblemError("bad-request", "the connection ended before the body was complete") from None
     return b"".join(parts)
 
 

@@ -67,7 +67,7 @@ class StepMeter:
                 return result
             finally:
                 self._note(time.monotonic_ns() - started, what, is_inner=begun < 0)
-                self._turns.end(begun, "a request over HTTP", what)
+                self._turns.end(begun, "an HTTP request", what)
             sent, error = None, None
             try:
                 sent = yield waited_for

@@ -57,7 +57,7 @@ async def get_events(request: Request) -> Response:
         await stream.open()
     except GaplessError as error:
         gateway.clients.close_stream(client)
-        if query.resume and query.until and "nothing is between" in str(error):
+        if query.resume and query.until and "there are no events between" in str(error):
             return Response(status_code=204)  # everything was sent; with this status an EventSource does not reconnect
         raise
     except BaseException:
@@ -76,7 +76,7 @@ def query_of(request: Request) -> StreamQuery:
     for name in given:
         if name not in _NAMES:
             raise ProblemError(
-                "bad-request", f"there is no parameter {name[:40]!r}; there are {', '.join(sorted(_NAMES))}"
+                "bad-request", f"there is no parameter {name[:40]!r}; the parameters are {', '.join(sorted(_NAMES))}"
             )
     ack = given.get("ack", "manual")
     if ack not in ("manual", "auto"):
@@ -124,7 +124,7 @@ async def _body(
             await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
             if not coming.done():
                 coming.cancel()
-                yield render.problem(ProblemError("unavailable", "the broker leaves; connect to another one"))
+                yield render.problem(ProblemError("unavailable", "the broker is stopping; connect to another broker"))
                 return
             batch = coming.result()
             if batch is None:

@@ -149,7 +149,7 @@ class _Session:
             raise WebSocketDisconnect(message.get("code", 1005))
         text = message.get("text")
         if not isinstance(text, str):
-            raise ProblemError("bad-request", "messages are JSON as text, but this one is binary")
+            raise ProblemError("bad-request", "a message must be JSON as text, but this one is binary")
         return text
 
     async def _first(self) -> Command | None:
@@ -163,7 +163,7 @@ class _Session:
                 async with asyncio.timeout(HELLO_S):
                     command = _command(await self._receive())
             except TimeoutError:
-                raise ProblemError("not-authenticated", f"no hello with a token came within {HELLO_S:g} s") from None
+                raise ProblemError("not-authenticated", f"no hello with a token arrived within {HELLO_S:g} s") from None
             self._caller = callers.identify(self._socket, command.token)
             return None if command.op == "hello" else command
 
@@ -207,7 +207,9 @@ class _Session:
 
     def _subscribe(self, command: Command) -> None:
         if not command.id or command.id in self._subscriptions:
-            raise ProblemError("bad-request", "a subscription needs an id that no other of this WebSocket has")
+            raise ProblemError(
+                "bad-request", "a subscription needs an id that no other subscription of this WebSocket has"
+            )
         if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
             raise ProblemError("too-many", f"a WebSocket has at most {SUBSCRIPTIONS_MAX} subscriptions")
         query = StreamQuery(
@@ -270,7 +272,7 @@ class _Session:
 
 
 def _command(text: str) -> Command:
-    return decoded(text, Command, "this is no message of the gateway as /asyncapi.json describes it")
+    return decoded(text, Command, "this is not a message of the gateway; /asyncapi.json describes all messages")
 
 
 def _message(name: str, item: Item) -> dict[str, Any]:

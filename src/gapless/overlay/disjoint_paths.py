@@ -1,8 +1,8 @@
 """Finds paths between two brokers of a graph that have no other broker in common.
 
 By Menger's theorem there are as many as brokers must fail to separate the two. They are found one
-by one, each along a shortest path through what the earlier ones left over. A later path may take
-back a part of an earlier one (the augmenting paths of Ford and Fulkerson, with each broker split
+by one, each along a shortest path through what the earlier ones left over. A later path may undo
+a part of an earlier one (the augmenting paths of Ford and Fulkerson, with each broker split
 into an entrance and an exit).
 """
 

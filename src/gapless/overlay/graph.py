@@ -102,9 +102,9 @@ def _checked(brokers: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[t
             if name not in known:
                 raise OverlayError(f"edge {a!r}–{b!r} names {name!r}, which is not among the brokers")
         if a == b:
-            raise OverlayError(f"edge {a!r}–{b!r} joins a broker with itself; take it out")
+            raise OverlayError(f"edge {a!r}–{b!r} joins a broker with itself; remove it")
         if frozenset((a, b)) in seen:
-            raise OverlayError(f"edge {a!r}–{b!r} is there twice; take one out")
+            raise OverlayError(f"edge {a!r}–{b!r} occurs twice; remove one of the two")
         seen.add(frozenset((a, b)))
         kept.append((a, b))
     return kept
@@ -115,7 +115,7 @@ def _spanning_tree(brokers: Sequence[str], links: list[tuple[str, str]]) -> Over
     adjacent: dict[str, list[str]] = {name: [] for name in brokers}
     if len(adjacent) != len(brokers):
         twice = next(name for name in adjacent if list(brokers).count(name) > 1)
-        raise OverlayError(f"broker {twice!r} is named twice; give each broker a name of its own")
+        raise OverlayError(f"two brokers have the name {twice!r}; rename one")
     for a, b in links:
         adjacent[a].append(b)
         adjacent[b].append(a)

@@ -34,7 +34,7 @@ class Overlay:
             raise OverlayError("an overlay needs at least one broker")
         if len(adjacent) != len(self.brokers):
             twice = next(name for name in adjacent if self.brokers.count(name) > 1)
-            raise OverlayError(f"broker {twice!r} is named twice; give each broker a name of its own")
+            raise OverlayError(f"two brokers have the name {twice!r}; rename one")
         for a, b in self.edges:
             for name in (a, b):
                 if name not in adjacent:
@@ -55,7 +55,7 @@ class Overlay:
                 if other == self.parent[name]:
                     continue
                 if other in self.parent:
-                    raise OverlayError(f"the edges form a cycle through {other!r}; take one of them out")
+                    raise OverlayError(f"the edges form a cycle through {other!r}; remove one of them")
                 self.parent[other] = name
                 self.depth[other] = self.depth[name] + 1
                 queue.append(other)

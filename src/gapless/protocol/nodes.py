@@ -140,4 +140,4 @@ class ClientNode(Node, Protocol):
 
     def take_over(self, home: str, attempt: int, seq: int) -> None:
         """Continue as a client with the same name that has ended. This must be called before the client starts."""
-        raise AssertionError("the protocol knows no sessions")
+        raise AssertionError("the protocol has no sessions")

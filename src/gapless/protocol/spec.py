@@ -45,7 +45,7 @@ def trees_only(overlay: Overlay, _f: int, _options: Any) -> str | None:
     if overlay.is_tree:
         return None
     brokers, links = len(overlay.brokers), len(overlay.edges)
-    return f"it takes trees only: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
+    return f"it supports only trees: {brokers} brokers need {brokers - 1} edges to form a tree, but {links} are given"
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
             raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
         value = options[key]
         if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN fails this comparison, too
-            raise ProtocolError(f"options of protocol {spec.name!r}: {key} = {value} is not a number to work with")
+            raise ProtocolError(f"options of protocol {spec.name!r}: {key} = {value} is out of range")
     try:
         return msgspec.convert(dict(options), spec.options)
     except msgspec.ValidationError as error:
@@ -131,7 +131,7 @@ def check_overlay(spec: ProtocolSpec, overlay: Overlay, f: int, options: msgspec
     """Raise a `ProtocolError` if the protocol refuses this overlay, f and options. Every runtime calls this first."""
     reason = spec.refuses(overlay, f, options)
     if reason is not None:
-        raise ProtocolError(f"protocol {spec.name!r} cannot run here: {reason}")
+        raise ProtocolError(f"protocol {spec.name!r} cannot run on this network: {reason}")
 
 
 def largest_f(spec: ProtocolSpec, overlay: Overlay, options: msgspec.Struct, most: int) -> int:

@@ -38,15 +38,15 @@ def split_address(address: str) -> tuple[str, int]:
     is_bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if is_bracketed else host
     if not _may_be_host(host) or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
-        raise ConfigError(f"{redacted(address)!r} is no address; write host:port")
+        raise ConfigError(f"{redacted(address)!r} is not an address; write host:port")
     return host, int(port)
 
 
 def _refuse_users(address: str) -> None:
     if "@" in address:
         raise ConfigError(
-            f"{redacted(address)!r} names a user, but addresses carry no users and no passwords; write host:port, and "
-            "give a token or a certificate as credentials"
+            f"{redacted(address)!r} contains a user name, but addresses contain no users and no "
+            "passwords; write host:port, and pass a token or a certificate as credentials"
         )
 
 

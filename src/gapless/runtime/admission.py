@@ -100,7 +100,7 @@ class Admission:
         """Decide whether to accept a peer that dialled; return the answer to its greeting."""
         house = self._house
         if hello.network and hello.network != house.config.fingerprint:
-            return Refusal("network", f"{house.name!r} has another network file; give every host the same one")
+            return Refusal("network", f"{house.name!r} has another network file; give every host the same file")
         gate = house.links.gate
         why = "" if gate is None else gate.why_not(identity, host, is_client=hello.role == CLIENT)
         if why:
@@ -118,7 +118,7 @@ class Admission:
         if self._broker_security is not None and not self._broker_security.is_broker(
             connection.peer_certificate, welcome.name
         ):
-            return Refusal("denied", f"the peer has no certificate of broker {welcome.name!r}")
+            return Refusal("denied", f"the peer does not have a certificate of broker {welcome.name!r}")
         return self._refuse_broker(welcome.name, welcome.incarnation, welcome.boot)
 
     def _refuse_broker(self, name: str, incarnation: int, boot: int) -> Refusal | None:
@@ -126,7 +126,7 @@ class Admission:
         if name not in house.config.overlay or name == house.name:
             return Refusal("name", f"there is no other broker {name!r} in this network")
         if not house.is_ready:
-            return Refusal("not-ready", f"broker {house.name!r} is starting or stopping")
+            return Refusal("not-ready", f"broker {house.name!r} is starting or stopping; try again")
         met = self.met.get(name)
         if met is not None and ((incarnation < met[0]) or (incarnation == met[0] and boot != met[1])):
             return Refusal("stale", f"{house.name!r} has met another start of {name!r}; restart with a new incarnation")
@@ -138,11 +138,11 @@ class Admission:
     def _refuse_client(self, hello: Hello) -> Refusal | None:
         house, spec = self._house, self._house.config.spec
         if not house.is_ready:
-            return Refusal("not-ready", f"broker {house.name!r} is starting or stopping; try another")
+            return Refusal("not-ready", f"broker {house.name!r} is starting or stopping; try another broker")
         if hello.protocol and hello.protocol != spec.name:
             return Refusal("protocol", f"this network runs {spec.name!r}, not {hello.protocol!r}")
         if hello.name in house.config.overlay:
-            return Refusal("name", f"{hello.name!r} is the name of a broker; a client needs another")
+            return Refusal("name", f"{hello.name!r} is the name of a broker; choose another name for the client")
         most = house.config.runtime.clients_max
         if len(house.links.links) >= most and house.links.client_count >= most:
             return Refusal("full", f"broker {house.name!r} has {most} clients; try another")

@@ -171,7 +171,9 @@ class Broker:
             self._accept,
             self.broker_security.server_context,
             patience_s=self.config.runtime.hello_ms / 1000,
-            in_clear_text=frame(REFUSAL, Refusal("tls", f"broker {self.name!r} speaks TLS only; write gapless+tls://")),
+            in_clear_text=frame(
+                REFUSAL, Refusal("tls", f"broker {self.name!r} accepts only TLS; write gapless+tls://")
+            ),
             refused=self.admission.turned_away,
             may_come=self.admission.may_come,
         )
@@ -350,7 +352,7 @@ class Broker:
             reason = f"{self.name!r} has not started yet"
         if reason:
             return {"forgotten": False, "reason": reason}
-        self.audit.act("broker.forgotten", "an operator said that a broker will not return", actor, peer=broker)
+        self.audit.act("broker.forgotten", "an operator declared that a broker will not return", actor, peer=broker)
         self._links.give(Forget(broker))
         return {"forgotten": True, "reason": ""}
 
@@ -366,7 +368,7 @@ class Broker:
         else:
             self._links.give(DeleteEvents(publisher))
             if not self.node.has_deleted(publisher):
-                reason = f"{self.name!r} remembers as many deletions as it can, and takes no more"
+                reason = f"{self.name!r} already remembers the maximum number of deletions, so it accepts no more"
         if reason:
             return {"deleted": False, "reason": reason}
         self.audit.act("events.deleted", "an operator deleted the events of a publisher", actor, peer=publisher)

@@ -78,7 +78,7 @@ class BrokerDisk:
             self._logger.warning(sentence, extra={"event": "file.exposed"})
         if found.missing:
             self._logger.warning(
-                f"{directory} holds stale data: {found.missing} synced commits are missing",
+                f"{directory} contains stale data: {found.missing} synced commits are missing",
                 extra={"event": "disk.stale"},
             )
 
@@ -124,7 +124,7 @@ class BrokerDisk:
                 except DamagedError as error:
                     self._note_damage(error)
                     self._logger.error(
-                        f"{error}; readers get it from other brokers", extra={"event": "disk.unreadable"}
+                        f"{error}; readers get the events from other brokers", extra={"event": "disk.unreadable"}
                     )
                     if error.until >= STAMP_MAX or error.until <= since:
                         return

@@ -257,7 +257,7 @@ class BrokerSecurity:
         if named is not None and not token:
             user = self._known(named[1])
             if not user.certificate:
-                raise DeniedError(f"user {user.name!r} may not authenticate by certificate")
+                raise DeniedError(f"user {user.name!r} may not authenticate with a certificate")
             return Identity("user", user.name, "certificate", expires)
         if not token:
             raise DeniedError(WHO)
@@ -301,7 +301,7 @@ class BrokerSecurity:
         kind, name = named or ("user", split_token(token)[0])
         if is_user_name(name):
             return f"{kind} {name} (not proved)"
-        return "somebody with a token" if token else "somebody"
+        return "a peer with a token" if token else "somebody"
 
     def _prove_signed(self, users: Users, token: str) -> Identity:
         if users.signed is None:
@@ -309,7 +309,7 @@ class BrokerSecurity:
         name, expires = users.signed.user_of(token)
         user = self._known(name)
         if not user.signed_token:
-            raise DeniedError(f"user {user.name!r} may not authenticate by signed tokens")
+            raise DeniedError(f"user {user.name!r} may not authenticate with signed tokens")
         return Identity("user", user.name, "signed token", expires)
 
     def _known(self, name: str) -> User:
@@ -322,13 +322,14 @@ class BrokerSecurity:
         """Return the identity if its owner may use the name in the greeting; otherwise return a refusal."""
         if hello.role == BROKER and (identity.kind, identity.name) != ("broker", hello.name):
             who = "has no broker certificate" if identity.kind != "broker" else f"is broker {identity.name!r}"
-            return Refusal("denied", f"the peer that calls itself broker {hello.name!r} {who} of this network")
+            return Refusal("denied", f"the peer with the name of broker {hello.name!r} {who} of this network")
         if hello.role == CLIENT and identity.kind == "broker" and self.users is not None:
             return Refusal("denied", "a broker's certificate does not authenticate a user; " + WHO)
         if hello.role == CLIENT and identity.kind == "user" and not hello.name.startswith(client_prefix(identity.name)):
             begins = client_prefix(identity.name)
             return Refusal(
-                "denied", f"{hello.name!r} is not yours: names of {identity.name}'s clients begin {begins!r}"
+                "denied",
+                f"the name {hello.name!r} is not allowed: names of {identity.name}'s clients begin with {begins!r}",
             )
         return identity
 

@@ -129,8 +129,8 @@ class Codec:
 
 def _too_many_values() -> str:
     return (
-        f"a batch of messages has more than {ENTRIES_MAX:,} values in it, which is the limit; send less at a time, or "
-        "hold fewer subscriptions"
+        f"a batch of messages has more than {ENTRIES_MAX:,} values, which is the limit; send less "
+        "at a time, or hold fewer subscriptions"
     )
 
 
@@ -171,14 +171,15 @@ def message_types(spec: ProtocolSpec) -> tuple[type[msgspec.Struct], ...]:
     types = spec.messages or _found(spec.broker.__module__.rpartition(".")[0])
     if not types:
         raise ProtocolError(
-            f"protocol {spec.name!r} does not say which messages it sends; put them into a module `messages` "
-            "beside its broker, or name them in its specification"
+            f"protocol {spec.name!r} does not list the messages that it sends; define them in a module "
+            "`messages` next to its broker, or list them in its specification"
         )
     for struct in types:
         config = struct.__struct_config__
         if config.tag is None or not config.array_like:
             raise ProtocolError(
-                f"{struct.__name__} of protocol {spec.name!r} cannot travel: make it tag=True, array_like=True"
+                f"{struct.__name__} of protocol {spec.name!r} cannot be encoded: declare it with tag=True, "
+                "array_like=True"
             )
     return types
 

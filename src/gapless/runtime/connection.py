@@ -59,9 +59,9 @@ TLS_RECORD = 0x1603
 
 HOLD_MIN_S = 0.001
 QUESTIONS = {
-    ASK: "see how brokers are",
+    ASK: "see the status of brokers",
     END: "end sessions",
-    FORGET: "say that a broker will not return",
+    FORGET: "declare that a broker will not return",
     DELETE: "delete events",
 }
 """The queries that a probe can send, each with a description of the required permission."""
@@ -221,7 +221,7 @@ class Connection(FrameStream):
         if self.target is not None:
             self.abort()
         elif self.link is None:
-            self.refuse("silent", "you did not send a greeting in time")
+            self.refuse("silent", "no greeting arrived in time")
 
     def _end_greeting(self) -> None:
         if self._patience is not None:
@@ -250,7 +250,7 @@ class Connection(FrameStream):
         actor = Actor(identity, self.peer_address)
         if not self._links.permits(identity, right):
             may_not = f"{identity.text} may not {QUESTIONS[kind]}"
-            self.refuse("denied", f"{may_not}; that takes {right} = true in the users' file")
+            self.refuse("denied", f"{may_not}; this requires {right} = true in the users file")
         elif kind == ASK:
             self.write((frame(REPORT, self._links.report(decode_question(body))),))
         elif kind == END:
@@ -336,9 +336,10 @@ class Connection(FrameStream):
     def frame_refused(self, length: int) -> None:
         self.refuse(
             "malformed",
-            "you speak TLS, but this port takes clear text; write gapless://, or give the network certificates"
+            "the peer uses TLS, but this port accepts only clear text; write gapless://, or give the "
+            "network certificates"
             if self.hello is None and length >> 16 == TLS_RECORD
-            else f"a frame of {length:,} bytes is too large (or no frame at all); {self._frame_max:,} is the limit",
+            else f"a frame of {length:,} bytes is too large (or not a frame); {self._frame_max:,} is the limit",
         )
 
     def refuse(self, code: str, reason: str) -> None:

@@ -29,16 +29,17 @@ LATE_MS = 500.0
 
 ADVICE = {
     "start": "start the brokers that it names, or correct their addresses in the network's file",
-    "clock": "set the clock of its host by NTP; or those of the others, if they are wrong",
-    "recovery": "start or reconnect those it names: it continues when enough of them have answered",
-    "handover": "check the brokers that it names: they have not reported their state",
-    "return": "start or reconnect one of those it names; nothing is lost if one of them comes back with its data",
-    "isolated": "repair its network, or start the brokers that it misses; its clients are redirected to others",
-    "suspected": "repair the connection between the two, or start the broker that is not heard",
-    "attach": "start or reconnect the brokers that it misses",
-    "publish": "check the brokers that it names: they have not processed or replicated what was published",
-    "durable": "start or reconnect those it names: a durable subscription needs most of its 2f + 1 registry replicas",
-    "history": "start or reconnect one of those it names: they hold the history that the client reads",
+    "clock": "set the clock of its host by NTP, or those of the others if they are wrong",
+    "recovery": "start or reconnect the named brokers: it continues when enough of them have answered",
+    "handover": "check the named brokers: they have not reported their state",
+    "return": "start or reconnect one of the named brokers; nothing is lost if one of them returns with its data",
+    "isolated": "repair its network, or start the brokers that it does not reach; its clients are redirected to others",
+    "suspected": "repair the connection between the two, or start the broker that does not send",
+    "attach": "start or reconnect the brokers that it does not reach",
+    "publish": "check the named brokers: they have not processed or replicated published events",
+    "durable": "start or reconnect the named brokers: a durable subscription needs most of its 2f + 1 "
+    "registry replicas",
+    "history": "start or reconnect one of the named brokers: they hold the history that the client reads",
 }
 """The advice for each kind of wait."""
 FORGETTABLE = ("recovery", "return", "isolated", "suspected", "handover")
@@ -103,22 +104,23 @@ def _why_silent(
     match answer.silence:
         case "turned-down":
             return Finding(
-                f"{name} refuses to report its status: {answer.why}", f"resolve the reason; the broker is at {address}"
+                f"{name} refuses to report its status: {answer.why}",
+                f"remove the cause of the refusal; the broker is at {address}",
             )
         case "frozen":
             return Finding(
-                f"{name} accepts connections and does not answer: its process is frozen, or overloaded",
-                f"look at the process that listens on {address}: let it continue if it is stopped (kill -CONT), "
-                "restart it if it hangs, give it more of the processor if it is busy",
+                f"{name} accepts connections and does not answer: its process is paused, or overloaded",
+                f"check the process that listens on {address}: resume it if it is stopped (kill -CONT), "
+                "restart it if it hangs, give it more processor time if it is busy",
             )
         case "nobody" | "unreachable" if reasons:
-            return Finding(f"{name} has left: {reasons[0]}", f"do what it says, then start {name} again")
+            return Finding(f"{name} has left: {reasons[0]}", f"follow that advice, then start {name} again")
         case "nobody" if left:
-            return Finding(f"{name} has shut down gracefully", f"start {name} again when it should join")
+            return Finding(f"{name} has shut down gracefully", f"start {name} when it is to join again")
         case "nobody" if not is_reachable:
             return Finding(
                 f"{name} is not running: nothing listens on {address}, and no broker hears it",
-                "start it; if that fails, its log says why; if it runs elsewhere, correct its address",
+                "start it; if that fails, see its log; if it runs elsewhere, correct its address",
             )
         case "unreachable" if not is_reachable:
             return Finding(
@@ -136,7 +138,7 @@ def _too_many(answers: Answers) -> Iterator[Finding]:
     silent = [name for name, answer in answers.items() if answer.report is None and name not in forgotten]
     if len(silent) > f:
         yield Finding(
-            f"{len(silent)} brokers do not answer, and the network is made for {f} failures in a neighbourhood",
+            f"{len(silent)} brokers do not answer, but the network is configured for {f} failures of adjacent brokers",
             "bring back as many as you can with their data, before any of them starts with an empty disk",
         )
 
@@ -146,7 +148,7 @@ def _starting(answers: Answers) -> Iterator[Finding]:
         if not report["ready"] and not any(wait["is_long"] for wait in report["waits"]):
             yield Finding(
                 f"{name} has run for {report['uptime_s']:.0f} s and has not joined yet",
-                "ask again in a moment; if that lasts, its log says why",
+                "ask again in a moment; if that does not change, see its log",
             )
 
 
@@ -169,7 +171,7 @@ def _clocks(answers: Answers) -> Iterator[Finding]:
         side = "ahead of" if seconds > 0 else "behind"
         yield Finding(
             f"the clock of {name} is {abs(seconds):.1f} s {side} those of most other brokers",
-            f"set the clock of its host: at {name}, ages and times such as since='10m' mean something else",
+            f"set the clock of its host: {name} computes ages and times such as since='10m' by it",
         )
 
 
@@ -182,7 +184,7 @@ def _jumps(answers: Answers) -> Iterator[Finding]:
             yield Finding(
                 f"the clock of {name}'s host was set {side} by {abs(seconds):,.1f} s while {name} ran, and its "
                 "timestamps do not follow",
-                f"if the clock is right now, restart {name}; if not, set it right",
+                f"if the clock is right now, restart {name}; if not, correct it first",
             )
 
 
@@ -194,7 +196,9 @@ def _one_sided(answers: Answers) -> Iterator[Finding]:
                 continue
             if _is_broken(other["links"][name]):
                 pair = " and ".join(sorted((name, peer)))
-                yield Finding(f"{pair} do not hear each other, and both are up", "repair the connection between them")
+                yield Finding(
+                    f"{pair} do not hear each other, although both are up", "repair the connection between them"
+                )
             elif not other["links"][name]["suspected"]:
                 yield Finding(
                     f"{name} does not hear {peer}, but {peer} hears {name}",
@@ -233,7 +237,7 @@ def _overloaded(answers: Answers) -> Iterator[Finding]:
         if late_ms >= LATE_MS:
             is_busy = longest_ms >= late_ms / 2
             state = "is overloaded" if is_busy else "is overloaded or was paused"
-            longest = f"; its longest turn took {longest_ms:,.0f} ms ({what})" if what else ""
+            longest = f"; the longest turn took {longest_ms:,.0f} ms ({what})" if what else ""
             paused = "" if is_busy else "if it was not paused (kill -STOP, a suspended machine): "
             yield Finding(
                 f"{name} {state}: its event loop ran {late_ms:,.0f} ms late within the last ten seconds{longest}",
@@ -246,7 +250,7 @@ def _held(answers: Answers) -> Iterator[Finding]:
         if report["paused"]:
             slow = max(report["links"], key=lambda peer: report["links"][peer]["queue"], default="its peers")
             yield Finding(
-                f"{name} pauses its clients: its send queue to {slow} is too long",
+                f"{name} pauses its clients, because its send queue to {slow} is too long",
                 f"check whether {slow} is overloaded, or the connection to it slow",
             )
 
@@ -259,6 +263,6 @@ def _damaged(answers: Answers, addresses: Mapping[str, str]) -> Iterator[Finding
             where = shlex.quote(report["data"]["directory"])
             yield Finding(
                 f"{name} has found damage in its data: {found[0]}{more}",
-                f"when all other brokers are up: stop {name}, see the rest with gapless data check {where}, move "
-                "the directory away, and start it again; the others refill it",
+                f"when all other brokers are up: stop {name}, list all damage with gapless data check "
+                f"{where}, move the directory away, and start it again; it gets its data from the others",
             )

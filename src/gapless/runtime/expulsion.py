@@ -68,13 +68,16 @@ class Expulsions:
         """End the session of a client that blocks publishers, on behalf of an operator, and notify it."""
         house = self._house
         if not house.config.spec.ends_sessions:
-            return {"ended": False, "reason": f"protocol {house.config.spec.name!r} has no sessions; stop the client"}
+            return {
+                "ended": False,
+                "reason": f"protocol {house.config.spec.name!r} has no sessions; stop the client process",
+            }
         if house.node is None or not house.node.has_session(client):
             found = [] if house.node is None else [name for name in house.node.sessions() if _begins(name, client)]
             reason = f"{client!r} has no session at {house.name!r}"
             return {"ended": False, "reason": reason, "begin_so": sorted(found)[:SHOWN_MAX]}
         house.audit.act("client.ended", "an operator ended the session of a client", actor, peer=client)
-        why = "an operator ended the session of this client; connect again if you may"
+        why = "an operator ended the session of this client; connect again if that is permitted"
         self.end_session(client, "ended", why)
         return {"ended": True, "reason": ""}
 

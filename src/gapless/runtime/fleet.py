@@ -44,7 +44,7 @@ def free_ports(count: int) -> list[int]:
             found.append(port)
         if len(found) == count:
             return found
-    raise ConfigError("no port of this machine is free; name some in a network's file")
+    raise ConfigError("this machine has no free port; set ports in a network file")
 
 
 def _own_ports() -> Iterator[int]:
@@ -195,7 +195,7 @@ class Fleet:
                 if not self.is_alive(name):
                     raise self.complain(name)
                 if time.monotonic() > deadline:
-                    raise ConnectError(f"broker {name!r} does not come back: {report}")
+                    raise ConnectError(f"broker {name!r} does not rejoin: {report}")
                 await asyncio.sleep(0.05)
 
     @property

@@ -8,7 +8,7 @@ that has gathered.
 
 If a client's message makes the node raise an external error (such as an unreadable filter), that
 client is disconnected. Any other exception is a bug: the state of the node is in doubt, so the host
-stops for good and reports it, and the network bypasses this broker like any failed one.
+stops permanently and reports it, and the network bypasses this broker like any failed one.
 """
 
 import asyncio

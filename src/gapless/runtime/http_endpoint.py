@@ -99,7 +99,7 @@ class HttpEndpoint:
                 denial = self._denial(request, token, writer)
                 begun = self._broker.links.meter.begin()
                 status, kind, body, *headers = denial or self._answer(request)
-                self._broker.links.meter.end(begun, "a request over HTTP", "")
+                self._broker.links.meter.end(begun, "an HTTP request", "")
                 head = (
                     f"HTTP/1.1 {status}",
                     f"Content-Type: {kind}",
@@ -129,7 +129,7 @@ class HttpEndpoint:
         who = broker_security.prove(certificate, token)
         if isinstance(who, Identity) and broker_security.may(who, "status"):
             return None
-        reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see how brokers are"
+        reason = who.reason if isinstance(who, Refusal) else f"{who.text} may not see the status of brokers"
         name = who.text if isinstance(who, Identity) else broker_security.claimed(certificate, token)
         self._broker.links.refusals.denial(name, f"{host}:{port}", reason)
         body = f"{reason}\n".encode()

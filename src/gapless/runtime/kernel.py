@@ -43,5 +43,5 @@ def has_unread(transport: BaseTransport | None) -> bool:
 def _socket(transport: BaseTransport | None) -> socket.socket:
     found: socket.socket | None = None if transport is None else transport.get_extra_info("socket")
     if found is None:
-        raise OSError("there is no socket")
+        raise OSError("the transport has no socket")
     return found

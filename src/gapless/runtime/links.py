@@ -52,7 +52,7 @@ __all__ = ["Links"]
 
 ANONYMOUS_MAX = 1_000
 """The maximum number of connections without a greeting; if there are more, one is closed (`pending_connections`)."""
-CROWDED = "it did not send a greeting, and others wait"
+EVICTED = "it did not send a greeting, and its place was needed"
 
 
 class Links:
@@ -184,7 +184,7 @@ class Links:
         """Handle an incoming connection, whose peer is still unknown."""
         victim = self._anonymous.add(connection, connection.peer_host)
         if victim is not None:
-            self.refusals.unauthenticated(victim.peer_address, "crowd", CROWDED)
+            self.refusals.unauthenticated(victim.peer_address, "evicted", EVICTED)
             victim.abort()
 
     def asked(self, connection: Connection, hello: Hello) -> None:
@@ -196,7 +196,7 @@ class Links:
         connection.identity = found
         answer = self._owner.answer(hello, found, connection.peer_host)
         if isinstance(answer, Welcome) and hello.role == BROKER and self._insists(hello):
-            answer = Refusal("duplicate", "there is a connection already, or will be in a moment")
+            answer = Refusal("duplicate", "there is already a connection, or will be in a moment")
         if isinstance(answer, Refusal):
             connection.refuse(answer.code, answer.reason)
             return

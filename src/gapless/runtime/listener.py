@@ -21,7 +21,7 @@ __all__ = ["TlsListener"]
 TLS = 22
 PENDING_MAX = 1_000
 """The maximum number of unfinished handshakes; if there are more, one is closed (`pending_connections`)."""
-CROWDED = "it did not finish its handshake, and others wait"
+EVICTED = "it did not finish its handshake, and its place was needed"
 PAUSE_S = 0.1
 """How long the port stops accepting when the system has no resources."""
 
@@ -98,7 +98,7 @@ class TlsListener:
             task.add_done_callback(self._pending.discard)
             victim = self._pending.add(task, host)
             if victim is not None:
-                victim.cancel(CROWDED)
+                victim.cancel(EVICTED)
 
     async def _welcome(self, dialled: socket.socket, address: str) -> None:
         """Perform the handshake, or send the reason for a refusal. Close the socket unless a transport owns it."""
@@ -112,13 +112,13 @@ class TlsListener:
                 is_ours = False
                 await self._shake_hands(dialled, address)
             elif first is not None:
-                self._refused(address, "tls", "it speaks no TLS")
+                self._refused(address, "tls", "it does not use TLS")
                 await self._loop.sock_sendall(dialled, self._in_clear_text)
                 dialled.shutdown(socket.SHUT_WR)
                 await self._see_off(dialled)
         except asyncio.CancelledError as error:
-            if error.args == (CROWDED,):
-                self._refused(address, "crowd", CROWDED)
+            if error.args == (EVICTED,):
+                self._refused(address, "evicted", EVICTED)
             raise
         except TimeoutError:
             self._refused(address, "silent", "it did not begin a handshake in time")

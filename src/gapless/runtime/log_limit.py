@@ -84,7 +84,7 @@ def write_left_out(logger: logging.Logger) -> None:
 def _summary(last: logging.LogRecord, count: int, seconds: float) -> logging.LogRecord:
     """Return a record like the last omitted one, with the number of omitted records."""
     summary = logging.makeLogRecord(vars(last))
-    summary.msg = f"left out {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
+    summary.msg = f"omitted {count:,} more lines like this within {seconds:.0f} s, the last: {last.getMessage()}"
     summary.args = ()
     summary.exc_info = None
     summary.left_out = count

@@ -48,7 +48,7 @@ class MembershipLog:
         for name, successor in replaced_by.items():
             if self._replaced_by.get(name) != successor:
                 self._logger.info(
-                    f"broker {name} excluded: {successor} takes over for it",
+                    f"broker {name} was excluded: {successor} takes over for it",
                     extra={"event": "broker.excluded", "peer": name, "successor": successor},
                 )
         self._incarnation, self._replaced_by = incarnation, replaced_by
@@ -61,7 +61,7 @@ class MembershipLog:
                 is_said = self._lagging[client] = bool(self._log_backoff.due(client))
                 if is_said:
                     self._logger.warning(
-                        f"client {client} lags: it is served from history from now on",
+                        f"client {client} lags: brokers serve it from history from now on",
                         extra={"event": "client.lagging"},
                     )
         for client in [client for client in self._lagging if client not in lagging]:
@@ -70,5 +70,5 @@ class MembershipLog:
                     self._logger.info(f"client {client} has caught up", extra={"event": "client.caught_up"})
                 else:
                     self._logger.info(
-                        f"client {client} lagged, and has no session here any more", extra={"event": "client.lag_ended"}
+                        f"client {client} lagged and no longer has a session here", extra={"event": "client.lag_ended"}
                     )

@@ -35,7 +35,7 @@ _COUNTERS = {
     "refusals": "Connections ended by this broker.",
     "audit_failures": "Lines of the audit log that could not be written.",
     "suspicions": "Times that a peer was silent for too long.",
-    "false_suspicions": "Times that a suspected peer was heard again on the same connection.",
+    "false_suspicions": "Suspected peers that sent data again on the same connection.",
     "goodbyes": "Times that a peer left gracefully.",
     "lost_clients": "Times that a client's connection ended without a goodbye.",
     "steps": "Inputs given to the node.",
@@ -85,15 +85,19 @@ class Metrics(Collector):
         """Yield all metrics with their current values."""
         report = self._broker.report()
         facts = {**self._build, "broker": report["broker"], "protocol": report["protocol"]}
-        yield InfoMetricFamily("gapless_build", "The version that runs here.", value=facts)
+        yield InfoMetricFamily("gapless_build", "The version of Gapless that the broker runs.", value=facts)
         for key, text in _COUNTERS.items():
             yield CounterMetricFamily(f"gapless_{key}", text, value=report[key])
-        yield GaugeMetricFamily("gapless_ready", "Whether the broker has joined.", value=float(report["ready"]))
+        yield GaugeMetricFamily(
+            "gapless_ready", "Whether the broker has joined the network.", value=float(report["ready"])
+        )
         yield GaugeMetricFamily(
             "gapless_up", "Whether the broker has joined and is not blocked.", value=float(report["up"])
         )
-        yield GaugeMetricFamily("gapless_clients", "Clients that are connected.", value=report["clients"])
-        yield GaugeMetricFamily("gapless_paused", "Whether clients are paused.", value=float(report["paused"]))
+        yield GaugeMetricFamily("gapless_clients", "Number of connected clients.", value=report["clients"])
+        yield GaugeMetricFamily(
+            "gapless_paused", "Whether the broker pauses reading its clients.", value=float(report["paused"])
+        )
         kept = GaugeMetricFamily("gapless_kept", "State that the protocol keeps, by kind.", labels=["kind"])
         for kind, size in report["state"].items():
             kept.add_metric([kind.replace(" ", "_")], size)
@@ -162,7 +166,9 @@ def _links(links: dict[str, Any]) -> Iterator[Metric]:
 
 
 def _waits(waits: list[dict[str, Any]]) -> Iterator[Metric]:
-    longest = GaugeMetricFamily("gapless_wait_seconds", "For how long the broker waits now, by kind.", labels=["kind"])
+    longest = GaugeMetricFamily(
+        "gapless_wait_seconds", "How long the broker has been waiting, by kind.", labels=["kind"]
+    )
     kinds = dict.fromkeys(KINDS, 0.0)
     for wait in waits:
         kinds[wait["kind"]] = max(kinds[wait["kind"]], wait["seconds"])
@@ -181,7 +187,7 @@ def _protocol(overview: dict[str, Any]) -> Iterator[Metric]:
     if "lag" in overview:
         lag = GaugeMetricFamily(
             "gapless_client_lag",
-            "Deliveries that a client has not taken; the clients that lag most.",
+            "Deliveries that a client has not taken, for the clients that lag most.",
             labels=["client"],
         )
         for client, count in overview["lag"].items():

@@ -399,7 +399,7 @@ def _check_data(config: NetworkConfig) -> None:
     used: dict[str, str] = {}
     for number, entry in enumerate(config.brokers):
         if bool(entry.data) != bool(config.brokers[0].data):
-            raise ConfigError(f"brokers[{number}].data: name a directory for each broker, or for none")
+            raise ConfigError(f"brokers[{number}].data: give a directory to every broker, or to none")
         if "\0" in entry.data:
             raise ConfigError(f"brokers[{number}].data: {entry.data!r} is not a directory")
         if entry.data in used:

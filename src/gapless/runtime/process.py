@@ -94,7 +94,7 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
 def _hang_up(broker: Broker) -> None:
     if broker.broker_security is None:
         broker.logger.info(
-            "SIGHUP: the network's file is read at the start only; SIGTERM stops the broker",
+            "SIGHUP: the network's file is read only at the start; send SIGTERM to stop the broker",
             extra={"event": "broker.sighup"},
         )
     else:

@@ -79,7 +79,9 @@ class Queues:
             self._counters.messages_out += min(start, len(outbox))
             del outbox[:start]
         except WireError as error:
-            self._logger.error(f"cannot be sent: {error}", extra={"event": "message.unsendable", "peer": link.name})
+            self._logger.error(
+                f"a message cannot be sent: {error}", extra={"event": "message.unsendable", "peer": link.name}
+            )
             self._give_up(link)
             return
         if outbox:

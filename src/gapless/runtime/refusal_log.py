@@ -47,7 +47,7 @@ class RefusalLog:
         if identity is not None and identity.name:
             facts["who"] = identity.text
         if code == "network":  # the reason for the peer is written from the peer's point of view
-            reason = f"{who} has another network file than {self._name}; give every host the same one"
+            reason = f"{who} has another network file than {self._name}; give every host the same file"
         if code in ("duplicate", "not-ready"):
             self._logger.debug(f"refused: {reason}", extra={"event": "connection.refused", **facts})
         else:

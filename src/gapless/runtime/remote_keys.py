@@ -85,7 +85,7 @@ class RemoteKeys:
         if self._text and age >= STALE_S:
             self._text = ""
             users.signed.forget_keys()
-            self._logger.error(f"no signed token is trusted any more: {reason}", extra={"event": "keys.expired"})
+            self._logger.error(f"signed tokens are no longer trusted: {reason}", extra={"event": "keys.expired"})
             self._removed()
         else:
             self._logger.warning(

@@ -251,7 +251,7 @@ class Gate:
             self._deny(
                 link,
                 asked.listing,
-                f"user {user.name!r} may not list all durable subscriptions; that takes status = true",
+                f"user {user.name!r} may not list all durable subscriptions; this requires status = true",
             )
             return None
         self._judge_names(user, asked)
@@ -326,7 +326,7 @@ class Gate:
             if not why and name in asked.named and not user.may_hold.has(asked.named[name]):
                 why = _not_held(user, asked.named[name])
             if not why and name in asked.histories and not user.history:
-                why = f"user {user.name!r} may not read what was published before; subscribe without `since`"
+                why = f"user {user.name!r} may not read history; subscribe without `since`"
             if not why and not user.may_subscribe.covers(text):
                 narrow = None if asked.is_exact or user.outside != "narrow" else user.may_subscribe.narrow(text)
                 if narrow is None:
@@ -336,7 +336,7 @@ class Gate:
             if not why and name in asked.resumed and not user.history:
                 granted = self._granted(link.name, narrowed.get(name, text), *asked.resumed[name])
                 if granted is None:
-                    why = f"user {user.name!r} may not read what was published before; {name!r} was not active then"
+                    why = f"user {user.name!r} may not read history; {name!r} was not active then"
                 elif granted != text:
                     narrowed[name] = granted
             if why:
@@ -404,7 +404,7 @@ class Gate:
         """Return why the session may no longer hold the filter, whatever its client sends now."""
         if not text or user.may_subscribe.covers(text):
             return ""
-        return _outside(user, "subscribe any more to", text, user.may_subscribe)
+        return _outside(user, "subscribe any longer to", text, user.may_subscribe)
 
     def _room(self, link: Link, client: _Client, asked: Demand, what: str) -> Room:
         """Return the room for further subscriptions or advertisements. All sessions at this broker count, whether their

@@ -83,7 +83,7 @@ def _load(context: ssl.SSLContext, authority: Path | None, certificate: Path | N
         try:
             context.load_verify_locations(cafile=authority)
         except ssl.SSLError:
-            raise ConfigError(f"{authority}: there is no CA certificate in it, in PEM") from None
+            raise ConfigError(f"{authority}: the file contains no CA certificate in PEM format") from None
         except OSError as error:
             raise ConfigError(f"{authority}: cannot be read: {error.strerror}") from None
     if certificate is None:
@@ -95,8 +95,10 @@ def _load(context: ssl.SSLContext, authority: Path | None, certificate: Path | N
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise ConfigError(f"{key}: this key does not belong to the certificate {certificate}") from None
-        raise ConfigError(f"{certificate}, {key or certificate}: there is no certificate and key, in PEM") from None
+            raise ConfigError(f"{key}: the key does not belong to the certificate {certificate}") from None
+        raise ConfigError(
+            f"{certificate}, {key or certificate}: the files contain no certificate and key in PEM format"
+        ) from None
     except OSError as error:
         unread = next((path for path in (certificate, key) if path is not None and not _is_readable(path)), certificate)
         raise ConfigError(f"{unread}: cannot be read: {error.strerror}") from None
@@ -131,8 +133,8 @@ _ALERTS = {
     "CERTIFICATE_REVOKED": "it was revoked",
     "UNSUPPORTED_CERTIFICATE": "it is not valid for this purpose",
     "CERTIFICATE_UNKNOWN": "it was not accepted",
-    "DECRYPT_ERROR": "its key does not fit",
-    "CERTIFICATE_REQUIRED": "there is none",
+    "DECRYPT_ERROR": "its key does not match",
+    "CERTIFICATE_REQUIRED": "it is missing",
 }
 
 
@@ -147,15 +149,18 @@ def why_dialling_failed(host: str, error: ssl.SSLError) -> str:
         if error.verify_code in _OTHER_NAME:
             return f"the certificate of {host} is for another name; is the address right?"
         if error.verify_code in _UNKNOWN:
-            return f"the certificate of {host} was signed by an authority that is not trusted here; name the right one"
+            return (
+                f"the certificate of {host} was signed by an authority that is not trusted here; set the "
+                "right authority"
+            )
         return f"the certificate of {host} is not accepted: {error.verify_message}"
     if "ALERT" in reason:
         why = _alert(reason)
         if why:
-            return f"{host} does not accept our certificate: {why}"
+            return f"{host} does not accept this certificate: {why}"
         return f"{host} requires another version of TLS" if "VERSION" in reason else f"{host} ended the handshake"
     if reason in _OLD:
-        return f"{host} speaks only versions of TLS before 1.2"
+        return f"{host} supports only versions of TLS before 1.2"
     if reason in _NO_TLS:
         return f"the listener at {host} does not use TLS; write gapless:// if that is intended, or give it certificates"
     return f"the handshake with {host} failed: {reason.replace('_', ' ').lower() or 'it ended early'}"
@@ -178,11 +183,11 @@ def why_listening_failed(error: OSError) -> str:
         return f"its certificate is not accepted: {error.verify_message}"
     if "ALERT" in reason:
         why = _alert(reason)
-        return f"it does not accept our certificate: {why}" if why else "it ended the handshake"
+        return f"it does not accept this certificate: {why}" if why else "it ended the handshake"
     if reason in _OLD or ("VERSION" in reason and reason not in _NO_TLS):
-        return "it speaks only versions of TLS before 1.2"
+        return "it supports only versions of TLS before 1.2"
     if reason in _NO_TLS:
-        return "it speaks no TLS"
+        return "it does not use TLS"
     return f"the handshake failed: {reason.replace('_', ' ').lower() or 'it ended early'}"
 
 

@@ -160,7 +160,7 @@ def _found(
     elif handovers:
         names = tuple(dict.fromkeys(name for item in handovers for name in item["waits_for"]))
         around = ", ".join(dict.fromkeys(name for item in handovers for name in item["around"]))
-        yield "handover", "", 1, 0, f"for {', '.join(names) or 'nobody'}, in a handover around {around}", names
+        yield "handover", "", 1, 0, f"for {', '.join(names) or 'no broker'}, in a handover around {around}", names
     elif not overview.get("joined", True) and not recovering:
         incarnation = f"incarnation {overview.get('incarnation')}"
         yield "handover", incarnation, 1, 0, "to rejoin: its neighbours have not accepted it yet", ()

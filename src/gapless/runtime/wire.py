@@ -155,7 +155,9 @@ def decode_hello(body: memoryview) -> Hello:
     if beginning.magic != MAGIC:
         raise WireError("this is not a greeting; a Gapless broker listens here")
     if beginning.version != VERSION:
-        message = f"you speak version {beginning.version} of the wire format, but this broker speaks {VERSION}"
+        message = (
+            f"the peer uses version {beginning.version} of the wire format, but this broker uses version {VERSION}"
+        )
         raise WireError(message, "version")
     try:
         hello = _hello.decode(body)

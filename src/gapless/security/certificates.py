@@ -58,9 +58,9 @@ class Authority:
         except OSError as error:
             raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}") from None
         except (ValueError, TypeError):
-            raise ConfigError(f"{certificate} and {key} are no authority: a certificate and its key, in PEM") from None
+            raise ConfigError(f"{certificate} and {key} are not a certificate and its key in PEM format") from None
         if not isinstance(found, ec.EllipticCurvePrivateKey):
-            raise ConfigError(f"{key}: this is no key on an elliptic curve; gapless security init makes one")
+            raise ConfigError(f"{key}: this is not a key on an elliptic curve; gapless security init creates one")
         return cls(loaded, found)
 
     def write(self, certificate: Path, key: Path) -> None:
@@ -137,5 +137,5 @@ def expiry_of(certificate: Path) -> float:
     except OSError as error:
         raise ConfigError(f"{certificate}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise ConfigError(f"{certificate}: there is no certificate in it, in PEM") from None
+        raise ConfigError(f"{certificate}: the file contains no certificate in PEM format") from None
     return min(each.not_valid_after_utc.timestamp() for each in found)

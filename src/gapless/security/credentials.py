@@ -67,7 +67,8 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         except (ValueError, msgspec.ValidationError):
             # The error does not repeat the content, which is secret.
             raise ConfigError(
-                f"{path}: these are no credentials; write authority, certificate, key and token, each as text, in TOML"
+                f"{path}: this is not a credentials file; write authority, certificate, key and token, each as text, "
+                "in TOML"
             ) from None
         complaint = exposure(path, is_secret=bool(found.token))
         if complaint:
@@ -85,5 +86,5 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         """
         token = self.token() if callable(self.token) else self.token
         if not isinstance(token, str):
-            raise ConfigError(f"a token is text, but {type(token).__name__} was given")
+            raise ConfigError(f"a token must be text, but is of type {type(token).__name__}")
         return token.strip()

@@ -29,7 +29,7 @@ from gapless.security.users_file import load_users
 __all__ = ["FIRST", "Made", "make_security", "security_section"]
 
 FIRST = "admin"
-HEADING = "# Who may do what. Brokers read it again when it changes."
+HEADING = "# The permissions of users. Brokers read this file again when it changes."
 
 
 class Made(NamedTuple):
@@ -47,7 +47,7 @@ def make_security(
     The default is an existing user, or `FIRST` if there is no users' file yet.
     """
     if user is not None and not is_user_name(user):
-        raise ConfigError(f"{user!r} is no name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+        raise ConfigError(f"{user!r} is not a valid name of a user; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
     for folder in (directory, directory / "brokers", directory / "users"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     made: list[Path] = []
@@ -83,8 +83,8 @@ def _user(directory: Path, authority: Authority, network: str, user: str | None,
     elif not credentials.exists():
         if not known[name].certificate:
             raise ConfigError(
-                f"{file}: user {name!r} is there and is not known by certificate; write certificate = true for it, "
-                "or give it a token: gapless security token"
+                f"{file}: user {name!r} exists, but may not authenticate with a certificate; write "
+                "certificate = true for it, or create a token: gapless security token"
             )
         _certify(folder / f"{name}.pem", authority, network)
         _write_credentials(credentials, "")
@@ -123,7 +123,7 @@ def _make_user(directory: Path, authority: Authority, network: str, user: str) -
 
 def _write_credentials(path: Path, token: str) -> None:
     lines = [
-        "# Whoever can read this can be this user.",
+        "# Anybody who can read this file can act as this user.",
         'authority = "../authority.pem"',
         f"certificate = {_toml(path.stem + '.pem')}",
         f"key = {_toml(path.stem + '.key')}",

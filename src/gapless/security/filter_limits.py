@@ -32,8 +32,8 @@ def understand(client: str, texts: list[tuple[str, str]], most: int) -> Generato
         effort += found[-1].effort
         if effort > most:
             raise CallError(
-                f"the filters of {client!r} take more than {most:,} steps to be understood; write them simpler, or use "
-                "a further client"
+                f"the filters of {client!r} take more than {most:,} steps to be parsed; simplify them, or "
+                "use a further client"
             )
         yield
     return found

@@ -100,7 +100,7 @@ def check_url(url: str) -> None:
         host = parts.hostname or ""
         parts.port  # noqa: B018 - it is read when asked for
     except ValueError:
-        raise ConfigError(f"{url!r} is no URL") from None
+        raise ConfigError(f"{url!r} is not a valid URL") from None
     if parts.username is not None or parts.password is not None:
         raise ConfigError("the URL of keys contains a user or a password; public keys need none")
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK)):
@@ -114,7 +114,7 @@ def fetch(url: str, authority: Path | None) -> str:
     try:
         context = ssl.create_default_context(cafile=None if authority is None else str(authority))
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"{authority}: there is no certificate of an authority in it: {error.strerror}") from None
+        raise ConfigError(f"{authority}: the file contains no certificate of an authority: {error.strerror}") from None
     deadline = _Deadline()
     opener = build_opener(_NoRedirect, _HttpHandler(deadline), _HttpsHandler(deadline, context))
     try:
@@ -132,7 +132,7 @@ def fetch(url: str, authority: Path | None) -> str:
         why = "a redirect, which is not followed" if 300 <= error.code < 400 else "no keys"
         raise ConfigError(f"{url}: the answer is status {error.code}: {why}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{url}: the answer is no UTF-8 text") from None
+        raise ConfigError(f"{url}: the answer is not UTF-8 text") from None
     except (OSError, ValueError, HTTPException) as error:
         if deadline.is_over:
             raise ConfigError(f"{url}: the answer took longer than {WHOLE_S:g} s") from None

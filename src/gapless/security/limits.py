@@ -46,7 +46,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if not 0 <= value < 1 << 53:
-                raise ValueError(f"{name} is {value}, but a limit is a positive number, or 0 for none")
+                raise ValueError(f"{name} is {value}, but a limit must be a positive number, or 0 for no limit")
 
 
 class BrokerLimits(Limits, frozen=True, forbid_unknown_fields=True):

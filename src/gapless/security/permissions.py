@@ -98,10 +98,10 @@ class Names:
 
     def __init__(self, allowed: bool | Sequence[str], user: str = "") -> None:
         if isinstance(allowed, bool):
-            self.text = "any name is" if allowed else "no name is"
+            self.text = "any name is allowed" if allowed else "no name is allowed"
             condition = "TRUE" if allowed else "FALSE"
         else:
-            self.text = ", ".join(map(repr, allowed)) + " is" if allowed else "no name is"
+            self.text = ", ".join(map(repr, allowed)) + " is" if allowed else "no name is allowed"
             quoted = [text.replace("'", "''") for text in allowed]
             condition = " OR ".join(f"name LIKE '{text}'" for text in quoted) or "FALSE"
         self._test = parse(filled(condition, user)).test

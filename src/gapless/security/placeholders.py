@@ -25,7 +25,7 @@ def filled(text: str, user: str) -> str:
     done = 0
     for number, token in enumerate(tokens):
         if token.kind == "name" and USER in str(token.value):
-            raise FilterError(f"{USER} may stand in strings only", text, token.position)
+            raise FilterError(f"{USER} is allowed only inside strings", text, token.position)
         if token.kind != "string" or USER not in str(token.value):
             continue
         end = token.position + len(_quoted(str(token.value)))

@@ -23,7 +23,7 @@ LEEWAY_S = 5.0
 KEYS_MAX = 16
 ABSENT_MAX = 1_000
 """Maximum number of key names that are remembered as unknown."""
-NO_KEYS = "there are no public keys in it, in PEM or as a JSON Web Key Set"
+NO_KEYS = "the file contains no public keys in PEM format or as a JSON Web Key Set"
 _END = "-----END PUBLIC KEY-----"
 _KINDS: tuple[tuple[type[Any], list[str]], ...] = (
     (ed25519.Ed25519PublicKey, ["EdDSA"]),
@@ -83,7 +83,7 @@ class SignedTokens:
         except (ValueError, TypeError, AttributeError, RecursionError, jwt.PyJWTError):
             raise ConfigError(NO_KEYS) from None
         if not 1 <= len(keys) <= KEYS_MAX:
-            raise ConfigError(f"there are {len(keys)} keys in it; give 1 to {KEYS_MAX}")
+            raise ConfigError(f"the file contains {len(keys)} keys; it may contain 1 to {KEYS_MAX}")
         self._keys, self._names, self.text = keys, names, text
         absent = (self._absent | self._asked) - names
         self._absent = absent if len(absent) <= ABSENT_MAX else set()
@@ -114,7 +114,7 @@ class SignedTokens:
         if self._must_wait(token):
             self.is_refresh_wanted = True
             raise KeysPendingError(
-                "the signed token names a key that is not known here yet; the keys are being read again, try again"
+                "the signed token names an unknown key; the keys are being fetched again, so try again"
             )
         reason = "it is not signed by a key that is trusted here"
         for key, algorithms in self._keys:
@@ -129,17 +129,17 @@ class SignedTokens:
             except jwt.ExpiredSignatureError:
                 reason = "it has expired; ask for a new one"
             except jwt.InvalidAudienceError:
-                reason = f"it is not for {self._audience!r}"
+                reason = f"it is not for the audience {self._audience!r}"
             except jwt.InvalidIssuerError:
-                reason = "it was issued by somebody else"
+                reason = "it was issued by another issuer"
             except jwt.MissingRequiredClaimError as error:
-                reason = f"it does not say {error.claim!r}"
+                reason = f"it does not contain {error.claim!r}"
             except jwt.ImmatureSignatureError:
                 reason = "it is not valid yet; are the clocks right?"
             except (jwt.PyJWTError, ValueError, TypeError):
                 reason = "it cannot be read"
             break
-        raise DeniedError(f"the signed token does not count: {reason}")
+        raise DeniedError(f"the signed token is invalid: {reason}")
 
 
 def _read_pem(text: str) -> list[tuple[Any, list[str]]]:

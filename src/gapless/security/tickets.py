@@ -60,7 +60,9 @@ class TicketKeys:
         except OSError as error:
             raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}") from None
         except (ValueError, TypeError):
-            raise ConfigError(f"{files['certificate']} and {files['key']} are no certificate and key, in PEM") from None
+            raise ConfigError(
+                f"{files['certificate']} and {files['key']} are not a certificate and its key in PEM format"
+            ) from None
         self.chain = [each.public_bytes(serialization.Encoding.DER) for each in chain]
 
 
@@ -139,7 +141,7 @@ def _sign(key: object, data: bytes) -> bytes:
             return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
         case ed25519.Ed25519PrivateKey():
             return key.sign(data)
-    raise ConfigError("a broker's key is on an elliptic curve, Ed25519 or RSA; this one is of another kind")
+    raise ConfigError("the key of a broker must be on an elliptic curve, Ed25519 or RSA")
 
 
 def _is_signed(certificate: x509.Certificate, data: bytes, signature: bytes) -> bool:

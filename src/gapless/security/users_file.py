@@ -273,13 +273,13 @@ def _check_keys(document: Mapping[str, Any]) -> None:
 
 def _check(file: _File) -> None:
     if len(file.users) > USERS_MAX:
-        raise ConfigError(f"users: there are {len(file.users):,}; {USERS_MAX:,} is the most")
+        raise ConfigError(f"users: there are {len(file.users):,}; the maximum is {USERS_MAX:,}")
     if file.broker_limits.names != BrokerLimits().names:
         raise ConfigError("broker_limits.names: names are those of a user, at all brokers; limit them in [limits]")
     for number, serial in enumerate(file.revoked):
         if not _HEX.fullmatch(_serial(serial)):
             raise ConfigError(
-                f"revoked[{number}]: {serial[:SHOWN]!r} is no serial number; write it in hexadecimal digits"
+                f"revoked[{number}]: {serial[:SHOWN]!r} is not a serial number; write it in hexadecimal digits"
             )
     kinds: tuple[tuple[str, Sequence[Rights]], ...] = (("roles", file.roles), ("users", file.users))
     for kind, rows in kinds:
@@ -287,9 +287,9 @@ def _check(file: _File) -> None:
         for number, row in enumerate(rows):
             place = f"{kind}[{number}]"
             if not is_user_name(row.name):
-                raise ConfigError(f"{place}.name: {row.name!r} is no name; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
+                raise ConfigError(f"{place}.name: {row.name!r} is not a valid name; use 1 to 64 of A-Z a-z 0-9 . _ @ -")
             if row.name in seen:
-                raise ConfigError(f"{place}.name: {row.name!r} is {kind}[{seen[row.name]}] already")
+                raise ConfigError(f"{place}.name: {row.name!r} is already the name of {kind}[{seen[row.name]}]")
             seen[row.name] = number
             for key in _FILTERS:
                 _check_filters(f"{place}.{key}", getattr(row, key), row.name)
@@ -310,32 +310,36 @@ def _check_roles(place: str, user: User, roles: Mapping[str, Role]) -> None:
         whole.may_subscribe  # noqa: B018
         whole.may_hold  # noqa: B018
     except FilterError as error:
-        raise ConfigError(f"{place}: with its roles it is too much for one filter: {error.message}") from None
+        raise ConfigError(
+            f"{place}: with its roles, the filters are too large for one filter: {error.message}"
+        ) from None
 
 
 def _check_proofs(place: str, user: User, file: _File) -> None:
     if len(user.tokens) > TOKENS_MAX:
-        raise ConfigError(f"{place}.tokens: {len(user.tokens)} are too many; {TOKENS_MAX} is the most")
+        raise ConfigError(f"{place}.tokens: {len(user.tokens)} are too many; the maximum is {TOKENS_MAX}")
     for number, token in enumerate(user.tokens):
         kept = token if isinstance(token, str) else token.hash
         # The text is not repeated: it may be the token itself.
         if not is_hash(kept):
             what = (
-                "a scrypt hash, which brokers no longer accept" if kept.startswith("scrypt$") else "no hash of a token"
+                "a scrypt hash, which brokers no longer accept"
+                if kept.startswith("scrypt$")
+                else "not the hash of a token"
             )
             todo = f"run gapless security token {user.name}, put the hash that it prints here, and hand out the token"
             raise ConfigError(f"{place}.tokens[{number}]: this is {what}; {todo}")
         if isinstance(token, Token) and token.expires.tzinfo is None:
-            raise ConfigError(f"{place}.tokens[{number}].expires: say the time zone, as in 2027-01-31T00:00:00Z")
+            raise ConfigError(f"{place}.tokens[{number}].expires: add the time zone, as in 2027-01-31T00:00:00Z")
     if user.signed_token and file.signed_tokens is None:
-        raise ConfigError(f"{place}.signed_token: say in [signed_tokens] whose signatures count")
+        raise ConfigError(f"{place}.signed_token: configure the issuer in [signed_tokens]")
 
 
 def _check_names(place: str, named: bool | tuple[str, ...], user: str) -> None:
     try:
         Names(named, user)
     except FilterError as error:
-        raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None
+        raise ConfigError(f"{place}: together these filters are too large for one filter: {error.message}") from None
 
 
 def _check_filters(place: str, filters: tuple[str, ...], user: str) -> None:
@@ -347,4 +351,4 @@ def _check_filters(place: str, filters: tuple[str, ...], user: str) -> None:
     try:
         _within(filters, (), user)
     except FilterError as error:
-        raise ConfigError(f"{place}: together they are too much for one filter: {error.message}") from None
+        raise ConfigError(f"{place}: together these filters are too large for one filter: {error.message}") from None

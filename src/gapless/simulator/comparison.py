@@ -52,7 +52,7 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def status(self) -> Status:
         """Return whether the protocol kept its promise. A protocol that failed or lost events did not."""
-        assert self.outcome is not None, "it was left out"
+        assert self.outcome is not None, "the protocol was skipped"
         if self.outcome.status == "broken":
             return "invalid"
         lost = self.figures is not None and self.figures.lost and self.claims != WEAKEST
@@ -101,7 +101,7 @@ def _fault(guarantee: Guarantee, verdict: Verdict, figures: Figures) -> str | No
     if verdict.anomalies:
         return verdict.anomalies[0].message
     if figures.lost and guarantee != WEAKEST:
-        return f"{figures.lost:,} of {figures.due:,} events that were due never came"
+        return f"{figures.lost:,} of {figures.due:,} due events were never delivered"
     return None if verdict.status == "valid" else ""
 
 

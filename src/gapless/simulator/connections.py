@@ -94,7 +94,9 @@ class Connections:
         """Return the link from the sender to the peer. It is created with the reverse link at its first use."""
         receiver = self._slots.get(peer)
         assert receiver is not None, f"{sender.name} sends to {peer!r}, but there is no such node"
-        assert sender.is_broker or receiver.is_broker, f"{sender.name} sends to {peer!r}, but clients talk to brokers"
+        assert sender.is_broker or receiver.is_broker, (
+            f"{sender.name} sends to {peer!r}, but clients communicate only with brokers"
+        )
         if not (sender.alive and receiver.alive):
             self._down.setdefault(pair_of(sender, receiver), _Down())
         least, most = self._latency(sender, receiver)

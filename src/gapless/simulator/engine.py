@@ -169,7 +169,7 @@ class Simulation:
         """Add a client at this broker. It can use any broker at most f + 1 links away. Its application takes deliveries
         after `consume_us`.
         """
-        assert name not in self.slots, f"{name!r} is there already"
+        assert name not in self.slots, f"{name!r} already exists"
         slot = Slot(name, len(self.slots), broker, (broker, *self.overlay.within(broker, self.f + 1)))
         slot.latency_us = self.settings.latency.client_us if latency_us is None else latency_us
         slot.consume_us = consume_us
@@ -307,7 +307,9 @@ class Simulation:
                 for slot, item, _ in entries:
                     steps += 1
                     if steps > most:
-                        raise RunawayError(f"still busy after {most} steps, at {now / 1000:g} ms: does it ever end?")
+                        raise RunawayError(
+                            f"still busy after {most} steps, at {now / 1000:g} ms: the run may never end"
+                        )
                     if slot is None:
                         item()
                         continue
@@ -438,7 +440,9 @@ class Simulation:
         self.event_queue.call(now + effect.delay_us, timer)
 
     def _expel(self, slot: Slot, effect: Expel, now: int) -> None:
-        raise AssertionError(f"{effect.client} was sent away, though clients here are honest: {effect.reason}")
+        raise AssertionError(
+            f"{effect.client} was expelled, although simulated clients send only valid messages: {effect.reason}"
+        )
 
     def _deliver(self, slot: Slot, effect: Deliver, now: int) -> None:
         self._record_delivery(slot, effect, now)

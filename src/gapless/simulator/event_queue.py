@@ -41,7 +41,7 @@ class EventQueue:
 
     def put(self, time: int, entry: Entry) -> None:
         """Add an entry for `time`, after the entries that are already due then."""
-        assert time >= self.now, "nothing can be put into the past"
+        assert time >= self.now, "an entry cannot be added for a time in the past"
         bucket = self.buckets.get(time)
         if bucket is None:
             self.buckets[time] = [entry]

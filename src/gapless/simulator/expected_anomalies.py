@@ -16,7 +16,7 @@ from gapless.trace import Trace
 
 __all__ = ["drop_expected"]
 
-REASON = "more brokers failed than may with causes that were not confirmed, and that were answered and published again"
+REASON = "an unconfirmed event was lost with more than f brokers after it was answered, and was then published again"
 
 
 def drop_expected(verdict: Verdict, result: Result, scenario: Scenario) -> Verdict:

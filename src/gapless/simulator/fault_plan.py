@@ -13,7 +13,7 @@
   that it is isolated.
 - Suspicions: of live brokers by others nearby, or by their clients.
 - Relinks: of any link of the tree by any that joins the two parts, at once or after a while. Only
-  on request, as few protocols cope with them; they need no budget, but are sequential and avoid
+  on request, as few protocols tolerate them; they need no budget, but are sequential and avoid
   crashed brokers.
 
 All faults but permanent crashes and relinks end by themselves. A fault that does not fit the budget

@@ -71,7 +71,7 @@ class Faults:
         """Stop a broker without notice, as in a crash."""
         slot = self._slots[name]
         if not slot.alive:
-            raise ScenarioError(f"broker {name!r} cannot crash at {self._ms()} ms: it is dead already")
+            raise ScenarioError(f"broker {name!r} cannot crash at {self._ms()} ms: it has already crashed")
         slot.silence()
         self._silent_since[name] = self._event_queue.now
         if self._connections.queues is not None:
@@ -82,7 +82,7 @@ class Faults:
         """Restart a crashed broker, with its memory or without."""
         slot = self._slots[name]
         if slot.alive:
-            raise ScenarioError(f"broker {name!r} cannot restart at {self._ms()} ms: it is alive")
+            raise ScenarioError(f"broker {name!r} cannot restart at {self._ms()} ms: it is running")
         if memory:
             assert slot.node is not None
             slot.inhabit(slot.node)
@@ -109,7 +109,7 @@ class Faults:
         one, other = self._slots[a], self._slots[b]
         pair = pair_of(one, other)
         if pair in self._connections.cut:
-            raise ScenarioError(f"{a!r} and {b!r} cannot be cut at {self._ms()} ms: they are cut already")
+            raise ScenarioError(f"{a!r} and {b!r} cannot be cut at {self._ms()} ms: they are already cut")
         self._connections.cut[pair] = None
         if one_way:
             self._connections.break_one_way(one, other)
@@ -168,7 +168,7 @@ class Faults:
     def _need_alive(self, link: tuple[str, str]) -> None:
         for name in link:
             if not self._slots[name].alive:
-                raise ScenarioError(f"{'–'.join(link)} cannot be relinked at {self._ms()} ms: {name!r} is dead")
+                raise ScenarioError(f"{'–'.join(link)} cannot be relinked at {self._ms()} ms: {name!r} is down")
 
     def _ms(self) -> str:
         return f"{self._event_queue.now / 1000:g}"

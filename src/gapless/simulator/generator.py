@@ -527,12 +527,14 @@ class _TopicDraft(_Draft):
     """A scenario for a protocol that supports only topics."""
 
     def _draw_size(self) -> int:
-        assert self._spec is not None, "it serves topics only"
+        assert self._spec is not None, "the protocol supports only topics"
         least, most = self._limits.brokers
         options = convert_options(self._spec, self._options)
         sizes = [size for size in range(least, most + 1) if self._spec.refuses(chain(size), 0, options) is None]
         if not sizes:
-            raise ScenarioError(f"limits.brokers: protocol {self._spec.name!r} takes no number from {least} to {most}")
+            raise ScenarioError(
+                f"limits.brokers: protocol {self._spec.name!r} supports no number of brokers from {least} to {most}"
+            )
         return self._rng.choice(sizes)
 
     def _draw_network(self, brokers: int) -> Network:

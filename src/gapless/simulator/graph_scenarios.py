@@ -53,7 +53,7 @@ def choose_graph_scale(scale: str, seed: int, faults: str) -> str:
     if fault_kinds(faults) != ("crash",):
         if scale in (SMALL, GRAPH):
             raise ScenarioError(
-                f"scale: on small graphs there are crashes only, and you ask for {faults}; choose {LARGE} or {MIXED}"
+                f"scale: on small graphs there are crashes only, but faults is {faults}; choose {LARGE} or {MIXED}"
             )
         return LARGE_GRAPH
     if scale == MIXED:
@@ -72,7 +72,7 @@ def generate_on_graph(
     if scale == LARGE_GRAPH:
         return _generate_large(seed, protocol, faults, options, limits)
     if any(kind != "crash" for kind in kinds):
-        raise ScenarioError(f"faults: on graphs there are crashes only, and you ask for {faults}; choose none or crash")
+        raise ScenarioError(f"faults: on graphs there are crashes only, but faults is {faults}; choose none or crash")
     scenario = generate(seed, protocol, "none", options, limits)
     dice = random.Random(f"{seed}/graph")
     f = _draw_f(dice, limits, crashes=bool(kinds))
@@ -169,7 +169,7 @@ def _generate_large(
     unfit = [kind for kind in kinds if kind not in LASTING_KINDS]
     if unfit:
         raise ScenarioError(
-            f"faults: on large graphs there are crash, {IN_FLIGHT} and suspicion, and you ask for {', '.join(unfit)}"
+            f"faults: on large graphs there are crash, {IN_FLIGHT} and suspicion, but not {', '.join(unfit)}"
         )
     scenario = generate(seed, protocol, "none", options, limits, scale=LARGE_GRAPH)
     dice = random.Random(f"{seed}/large-graph")

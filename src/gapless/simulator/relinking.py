@@ -27,14 +27,14 @@ class ChangingTree:
         """Remove a link that is to be replaced. Raise an `OverlayError` if that is impossible."""
         gone, wanted = "–".join(old), "–".join(new)
         if frozenset(old) in self._coming:
-            raise OverlayError(f"{gone} cannot go: it has not come yet")
+            raise OverlayError(f"{gone} cannot be removed: it was not added yet")
         if old[1] not in self.overlay.neighbours(old[0]):
             near = ", ".join(self.overlay.neighbours(old[0]))
-            raise OverlayError(f"{gone} is no link of the tree at that time; {old[0]!r} is linked to {near}")
+            raise OverlayError(f"{gone} is not a link of the tree at that time; {old[0]!r} is linked to {near}")
         if set(old) == set(new):
             raise OverlayError(f"{gone} would replace itself; name another link in 'new'")
         if not any(set(edge) == set(old) for edge in pairwise(self.overlay.path(*new))):
-            raise OverlayError(f"without {gone} the tree falls into two parts, and {wanted} does not join them")
+            raise OverlayError(f"without {gone} the tree has two parts, and {wanted} does not join them")
         edges = [new if set(edge) == set(old) else edge for edge in self.overlay.edges]
         self.overlay = Overlay(self.overlay.brokers, edges)
         self._coming[frozenset(new)] = None

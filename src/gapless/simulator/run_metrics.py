@@ -65,7 +65,7 @@ class Figures(msgspec.Struct, frozen=True):
 def metrics_of_run(result: Result) -> Figures:
     """Return the metrics of a run. Messages must have been recorded."""
     trace = result.trace
-    assert trace is not None, "a run without a trace tells nothing"
+    assert trace is not None, "a run without a trace has no metrics"
     evidence = Evidence.of(trace)
     asked = [subscription.row for subscription in evidence.subscriptions]
     active = [row.active_ms - row.requested_ms for row in asked if row.active_ms is not None]

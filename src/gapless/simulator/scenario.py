@@ -95,8 +95,8 @@ attributes = { topic = "price", amount = 7 }
 : `at_ms` and `kind`: `crash` (`broker`), `restart` (`broker`, `memory = true` if it was only paused, `disk = "old"`,
   `"lost"` or `"damaged"` if its disk has earlier contents, none, or parts), `cut` and `heal` (`between = ["b0", "b1"]`,
   two brokers or a client and a broker; `one_way = true` if only messages from the first to the second are lost),
-  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end), `forget` (`broker`, `told`: an operator
-  declares to one broker that another will not return), `delete` (`publisher`, `told`: an operator requests that one
+  `suspect` and `trust` (`observer`, `target`: a false suspicion and its end), `forget` (`broker`, `via`: an operator
+  declares to one broker that another will not return), `delete` (`publisher`, `via`: an operator requests that one
   broker delete a publisher's events from history), `clock` (`broker`, `ahead_ms`, `drift`: its clock is ahead of the
   run's by this much, and gains this fraction of the elapsed time), `relink` (`old = ["b0", "b1"]`, `new = ["b0",
   "b2"]`: a link of the tree is replaced by another that joins the two parts, at once or after `gap_ms`; messages in
@@ -403,7 +403,7 @@ class Forget(_Fault, frozen=True, tag="forget"):
     """An operator's message to one broker that another will not return."""
 
     broker: str
-    told: str
+    via: str
     """The broker that receives the message."""
 
 
@@ -411,7 +411,7 @@ class DeleteEvents(_Fault, frozen=True, tag="delete"):
     """An operator's message to one broker to delete the events of a publisher from history."""
 
     publisher: str
-    told: str
+    via: str
     """The broker that receives the message."""
 
 

@@ -97,7 +97,7 @@ def _check_latency(latency: LatencySpec, overlay: Overlay, coming: list[set[str]
         a, _, b = link.partition("-")
         is_link = a in overlay and b in overlay and (latency.direct or a in overlay.neighbours(b))
         if not is_link and {a, b} not in coming:
-            raise ScenarioError(f'{place}.links: {link!r} is no link of the tree; write two neighbours as "b0-b1"')
+            raise ScenarioError(f'{place}.links: {link!r} is not a link of the tree; write two neighbours as "b0-b1"')
         _not_negative(f'{place}.links."{link}"', value)
 
 
@@ -121,14 +121,18 @@ def _check_protocol(scenario: Scenario, protocol: ProtocolSpec | None, overlay: 
     check_names(scenario, spec)
     for key in ("loss", "duplication"):
         if getattr(scenario.network, key) and key not in spec.copes_with:
-            raise ScenarioError(f"network.{key}: protocol {spec.name!r} does not claim to cope with {key}; set it to 0")
+            raise ScenarioError(f"network.{key}: protocol {spec.name!r} does not claim to tolerate {key}; set it to 0")
     for number, fault in enumerate(scenario.faults):
         if isinstance(fault, Relink) and "relink" not in spec.copes_with:
             raise ScenarioError(f"faults[{number}]: {refusal(spec, 'relink')}")
         if isinstance(fault, Forget) and not spec.forgets:
-            raise ScenarioError(f"faults[{number}]: brokers of {spec.name!r} wait for nobody: there is none to forget")
+            raise ScenarioError(
+                f"faults[{number}]: brokers of {spec.name!r} do not wait for others, so none can be forgotten"
+            )
         if isinstance(fault, DeleteEvents) and not spec.deletes:
-            raise ScenarioError(f"faults[{number}]: brokers of {spec.name!r} keep no history: nothing can be deleted")
+            raise ScenarioError(
+                f"faults[{number}]: brokers of {spec.name!r} keep no history, so nothing can be deleted"
+            )
 
 
 # ---- names
@@ -238,7 +242,7 @@ class _Calls:
             if isinstance(action, struct):
                 name = getattr(action, kind)
                 if (kind, name) in self._declared:
-                    raise ScenarioError(f"{place}.{kind}: there are two called {name!r}; give each its own name")
+                    raise ScenarioError(f"{place}.{kind}: two have the name {name!r}; rename one")
                 self._declared[kind, name] = (action.client, action.at_ms)
 
     def play(self, place: str, action: Any) -> None:
@@ -260,7 +264,7 @@ class _Calls:
         if action.at_ms < opened:
             raise ScenarioError(f"{place}.at_ms: {name!r} ends at {action.at_ms:g} ms, but starts at {opened:g} ms")
         if (kind, name) in self._closed:
-            raise ScenarioError(f"{place}.{kind}: {name!r} has ended at {self._closed[kind, name]:g} ms already")
+            raise ScenarioError(f"{place}.{kind}: {name!r} has already ended at {self._closed[kind, name]:g} ms")
         self._closed[kind, name] = action.at_ms
 
 
@@ -282,10 +286,10 @@ def _check_faults(scenario: Scenario, names: _Names) -> None:
                     raise ScenarioError(f"{place}.drift: it must be between -1 and 1, but is {fault.drift:g}")
             case Forget():
                 names.need_broker(f"{place}.broker", fault.broker)
-                names.need_broker(f"{place}.told", fault.told)
+                names.need_broker(f"{place}.via", fault.via)
             case DeleteEvents():
                 names.need_client(f"{place}.publisher", fault.publisher)
-                names.need_broker(f"{place}.told", fault.told)
+                names.need_broker(f"{place}.via", fault.via)
             case Relink():
                 for key in ("old", "new"):
                     for name in getattr(fault, key):
@@ -308,7 +312,9 @@ def _check_fault_order(scenario: Scenario) -> None:
         at, who, when = f"faults[{number}].at_ms", "–".join(key[1:]), f"at {fault.at_ms:g} ms"
         if isinstance(fault, Crash | Cut | Suspect):
             if key in begun:
-                raise ScenarioError(f"{at}: {who} {begins} {when}, but did so at {begun[key]:g} ms and is not over it")
+                raise ScenarioError(
+                    f"{at}: {who} {begins} {when}, but did so at {begun[key]:g} ms and that has not ended"
+                )
             begun[key] = fault.at_ms
         elif key not in begun:
             soon = later.get(key, -1.0) >= fault.at_ms
@@ -336,7 +342,9 @@ def _check_relinks(scenario: Scenario, overlay: Overlay) -> None:
             for key, moment in (("old", fault.at_ms), ("new", fault.at_ms + fault.gap_ms)):
                 for name in getattr(fault, key):
                     if _is_dead(scenario, name, moment):
-                        raise ScenarioError(f"faults[{number}].{key}: {name!r} is dead at {moment:g} ms; relink others")
+                        raise ScenarioError(
+                            f"faults[{number}].{key}: {name!r} is down at {moment:g} ms; relink other brokers"
+                        )
 
 
 def _is_dead(scenario: Scenario, broker: str, moment_ms: float) -> bool:
@@ -354,7 +362,7 @@ def _check_run(scenario: Scenario) -> None:
     last = max((row.at_ms for row in (*scenario.actions, *scenario.faults)), default=0.0)
     if run.until_ms is not None and run.until_ms < last:
         ends = f"the run ends at {run.until_ms:g} ms"
-        raise ScenarioError(f"run.until_ms: {ends}, before what is planned for {last:g} ms")
+        raise ScenarioError(f"run.until_ms: {ends}, before the last action or fault at {last:g} ms")
 
 
 # ---- values
@@ -375,7 +383,7 @@ def _check_delay(place: str, delay: Delay) -> None:
 
 def _check_probability(place: str, value: float) -> None:
     if not 0 <= value <= 1:
-        raise ScenarioError(f"{place}: {value:g} is no probability; choose from 0 to 1")
+        raise ScenarioError(f"{place}: {value:g} is not a probability; choose a number from 0 to 1")
 
 
 def _not_negative(place: str, value: float) -> None:

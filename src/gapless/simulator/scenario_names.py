@@ -22,11 +22,13 @@ def check_names(scenario: Scenario, spec: ProtocolSpec) -> None:
         if not isinstance(action, SubscribeAction):
             continue
         if action.name and not spec.keeps_names:
-            raise ScenarioError(f"{place}.name: protocol {spec.name!r} keeps no durable subscriptions; leave it out")
+            raise ScenarioError(f"{place}.name: protocol {spec.name!r} has no durable subscriptions; leave it out")
         if action.name and (action.since_ms >= 0 or action.until_ms):
-            raise ScenarioError(f"{place}.name: {action.name!r} goes on after what was confirmed; leave out since_ms")
+            raise ScenarioError(
+                f"{place}.name: {action.name!r} continues after the acknowledged events; leave out since_ms"
+            )
         if not action.name and (action.ack != "auto" or action.replace):
-            raise ScenarioError(f"{place}: only a durable subscription is confirmed or replaced; give it a name")
+            raise ScenarioError(f"{place}: only a durable subscription is acknowledged or replaced; give it a name")
         if not action.name and action.group:
             raise ScenarioError(f"{place}.group: only a durable subscription is shared by a group; give it a name")
         if action.max_deliveries < 0 or (action.max_deliveries and not action.name):

@@ -95,7 +95,7 @@ def _put_script(scenario: Scenario, simulation: Simulation) -> None:
 
 @singledispatch
 def _put(row: Any, simulation: Simulation, at: int) -> None:
-    raise AssertionError(f"no way to put {row!r}")
+    raise AssertionError(f"cannot schedule {row!r}")
 
 
 @_put.register
@@ -196,12 +196,12 @@ def _(row: parts.Trust, simulation: Simulation, at: int) -> None:
 
 @_put.register
 def _(row: parts.Forget, simulation: Simulation, at: int) -> None:
-    simulation.forget(row.broker, row.told, at=at)
+    simulation.forget(row.broker, row.via, at=at)
 
 
 @_put.register
 def _(row: parts.DeleteEvents, simulation: Simulation, at: int) -> None:
-    simulation.delete_events(row.publisher, row.told, at=at)
+    simulation.delete_events(row.publisher, row.via, at=at)
 
 
 @_put.register

@@ -165,13 +165,13 @@ def _refuse_unclaimed(spec: ProtocolSpec, faults: str) -> None:
         if kind in LINK_KINDS and kind not in spec.copes_with:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
         if kind in DISK_KINDS and not spec.keeps_disks:
-            raise ScenarioError(f"faults: {kind} is for protocols that use disks, and {spec.name!r} does not")
+            raise ScenarioError(f"faults: {kind} is for protocols that use disks, which {spec.name!r} does not")
         if kind == PARTITION and kind not in spec.copes_with:
             raise ScenarioError(f"faults: {refusal(spec, kind)}")
         if kind == DELETE and not spec.deletes:
-            raise ScenarioError(f"faults: {kind} is for protocols that keep history, and {spec.name!r} does not")
+            raise ScenarioError(f"faults: {kind} is for protocols that keep history, which {spec.name!r} does not")
         if kind == BEYOND and not spec.forgets:
-            raise ScenarioError(f"faults: {kind} is for protocols that tell what is lost, and {spec.name!r} does not")
+            raise ScenarioError(f"faults: {kind} is for protocols that report losses, which {spec.name!r} does not")
 
 
 def _try_seeds(

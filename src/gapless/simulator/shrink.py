@@ -166,7 +166,7 @@ def _without_a_leaf(scenario: Scenario) -> list[Scenario]:
         return []
     used = {client.broker for client in scenario.clients}
     used |= {name for fault in scenario.faults for name in _names_of(fault)}
-    used |= {fault.told for fault in scenario.faults if isinstance(fault, Forget)}
+    used |= {fault.via for fault in scenario.faults if isinstance(fault, Forget)}
     used |= {name for link in network.latency.links for name in link.split("-")}
     smaller = []
     for leaf in overlay.brokers:
@@ -181,7 +181,7 @@ def _names_of(fault: Fault) -> tuple[str, ...]:
         case Crash() | Restart() | Forget() | SetClock():
             return (fault.broker,)
         case DeleteEvents():
-            return fault.publisher, fault.told
+            return fault.publisher, fault.via
         case Cut() | Heal():
             return fault.between
         case Relink():

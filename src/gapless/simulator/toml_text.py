@@ -73,7 +73,7 @@ def _value(value: Any) -> str:
             return f"{{ {inside} }}" if inside else "{}"
         case list() | tuple():
             return f"[{', '.join(_value(item) for item in value)}]"
-    raise TypeError(f"TOML has no {type(value).__name__}")
+    raise TypeError(f"TOML cannot represent a {type(value).__name__}")
 
 
 def _float(value: float) -> str:

@@ -84,7 +84,7 @@ def try_run(
     if (result.lost_publications or (result.lost_deliveries and not may_miss)) and not scenario.run.may_lose:
         count = sum(lost.last - lost.first + 1 for lost in result.lost_publications)
         lost = (
-            f"{count} publications were confirmed and are lost, which was reported to publishers, and "
+            f"{count} confirmed publications were lost and reported to publishers, and "
             f"{result.lost_deliveries} to subscriptions"
         )
         return Outcome("invalid", (*verdict.counts, LOST), verdict, lost), result

@@ -48,11 +48,11 @@ def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
     """
     beyond = [kind for kind in _faults(scenario) if kind not in spec.copes_with]
     if beyond:
-        return f"does not claim to cope with {_listed(beyond)}"
+        return f"does not claim to tolerate {_listed(beyond)}"
     if spec.topics_only and not all(map(_is_topic, _filters(scenario))):
-        return "takes topics only, and there are other filters"
+        return "supports only topics, but the scenario has other filters"
     if spec.topics_only and not all(isinstance(topic, str) for topic in _topics(scenario)):
-        return "takes topics only, and there are events without"
+        return "supports only topics, but the scenario has events without one"
     try:
         options = convert_options(spec, scenario.protocol.options)
         reason = spec.refuses(overlay_of(scenario.network), scenario.network.f, options)

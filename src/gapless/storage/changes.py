@@ -68,7 +68,9 @@ class Changes:
     # ---- history --------------------------------------------------------------------------------------------
 
     def _admit(self, change: Admit) -> None:
-        assert change.first <= change.last, f"a range of stamps ends before it begins: {change.first}, {change.last}"
+        assert change.first <= change.last, (
+            f"a range of timestamps ends before it begins: {change.first}, {change.last}"
+        )
         origin, first, last, size = change.origin, change.first, change.last, len(change.blob)
         head = self._heads.history.get(origin)
         if head is None:
@@ -95,7 +97,7 @@ class Changes:
         )
 
     def _insert_between(self, origin: str, last: int, head: HistoryHead) -> tuple[HistoryHead, int]:
-        """Make room for a row that is not the last: delete the row in its place, and chain the following one to it."""
+        """Make room for a row that is not the last: delete the row there, and chain the following one to it."""
         self._flush()
         same = self._connection.execute(
             "SELECT id, last, size, count FROM history WHERE origin = ? AND last = ?", (origin, last)

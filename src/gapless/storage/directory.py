@@ -106,7 +106,9 @@ def _must_be_ours(path: Path, *, create: bool) -> None:
         raise StorageError(f"there is no data of a broker at {path}: it has no {DATABASE}")
     foreign = sorted(names - OWN)
     if DATABASE not in names and foreign:
-        raise StorageError(f"{path} holds something other than a broker's data ({foreign[0]}); name an empty directory")
+        raise StorageError(
+            f"{path} contains something other than a broker's data ({foreign[0]}); name an empty directory"
+        )
 
 
 def _locked(path: Path) -> int:

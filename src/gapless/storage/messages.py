@@ -14,12 +14,12 @@ REFILL = "move the directory away and start with an empty one; brokers that hold
 
 _REASONS = {
     "SQLITE_FULL": ("the disk is full", "free some space and start the broker again"),
-    "SQLITE_IOERR_FSYNC": ("the disk failed to sync what was written", "check the disk, then start the broker again"),
+    "SQLITE_IOERR_FSYNC": ("the disk failed to sync the written data", "check the disk, then start the broker again"),
     "SQLITE_IOERR_DIR_FSYNC": ("the disk failed to sync", "check the disk, then start the broker again"),
     "SQLITE_READONLY": ("it is not writable", "give this user write permission"),
     "SQLITE_CANTOPEN": ("it cannot be opened", "give this user permission to read and write it"),
     "SQLITE_CORRUPT": ("it is damaged", REFILL),
-    "SQLITE_NOTADB": ("it does not hold a broker's data, or its beginning is damaged", REFILL),
+    "SQLITE_NOTADB": ("it does not contain a broker's data, or its beginning is damaged", REFILL),
 }
 """The description and the advice for each prefix of SQLite's error names. The longest matching prefix is used."""
 
@@ -50,4 +50,4 @@ def cannot_open(place: Path, error: BaseException) -> StorageError:
 def cannot_write(place: Path, error: BaseException) -> StorageError:
     """Return the error for a commit or sync that failed. It is not retried."""
     what, way_out = _reason(error)
-    return StorageError(f"{place}: {what}; nothing more is written to it, confirmed data on it is kept; {way_out}")
+    return StorageError(f"{place}: {what}; the broker stops writing to it, and confirmed data on it is kept; {way_out}")

@@ -93,12 +93,12 @@ def _create(connection: sqlite3.Connection, network: str, broker: str) -> None:
 def _must_belong_to(path: Path, about: About, network: str, broker: str) -> None:
     if about.network != network:
         raise StorageError(
-            f"{path} holds the data of another network ({about.network}, this one is {network}); "
+            f"{path} contains the data of another network ({about.network}, this one is {network}); "
             "name another directory, or move that one away"
         )
     if about.broker != broker:
         raise StorageError(
-            f"{path} holds the data of broker {about.broker}, not of {broker}; give each broker its own directory"
+            f"{path} contains the data of broker {about.broker}, not of {broker}; give each broker its own directory"
         )
 
 

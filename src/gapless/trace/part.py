@@ -202,9 +202,11 @@ def read_part(path: Path) -> list[records.Record]:
     try:
         found: list[records.Record] = [records.decode(frame) for frame in read_frames(path) or ()]
     except (OSError, msgspec.MsgspecError) as error:
-        raise TraceError(f"{path} is no part of a trace that this Gapless can read: {error}") from None
+        raise TraceError(f"{path} is not a part of a trace that this version of Gapless can read: {error}") from None
     if found and not isinstance(found[0], records.Opened):
-        raise TraceError(f"{path} is no part of a trace that this Gapless can read: it does not say whose it is")
+        raise TraceError(
+            f"{path} is not a part of a trace that this version of Gapless can read: it does not name its client"
+        )
     return found
 
 

@@ -42,7 +42,7 @@ class PartRecorder:
             self._log: LogWriter | None = LogWriter(self.path)
         except FileExistsError:
             raise TraceError(
-                f"{self.path} is there already: let every run write its trace to a directory of its own"
+                f"{self.path} already exists: let every run write its trace to a directory of its own"
             ) from None
         self._write(records.Opened(run, client, socket.gethostname()))
         self.flush()
@@ -149,9 +149,7 @@ class PartRecorder:
         except OSError as error:
             self._log = None
             _logger.warning(
-                "the trace %s ends here, for it cannot be written: %s",
-                self.path,
-                error,
+                f"the trace {self.path} ends here, because it cannot be written: {error}",
                 extra={"event": "trace.write_failed"},
             )
 

@@ -36,7 +36,7 @@ __all__ = ["merge_parts"]
 def merge_parts(directory: Path | str, *, quiesced: bool, clock_skew_ms: float | None = None) -> Trace:
     """Return the parts in the directory, merged into the trace of one run.
 
-    `quiesced`: it ended in silence, with all faults healed. `clock_skew_ms`: the possible
+    `quiesced`: it ended quietly, with all faults healed. `clock_skew_ms`: the possible
     difference between the clocks of two clients; by default 0, for parts of one machine.
     """
     parts = _read_parts(Path(directory))
@@ -65,9 +65,11 @@ def _read_parts(directory: Path) -> list[Part]:
     if not logs:
         old = any(path.is_dir() for path in entries)
         hint = (
-            "those in it were written by an earlier Gapless" if old else "let clients write them: connect(…, trace=…)"
+            "the parts in it were written by an earlier version of Gapless"
+            if old
+            else "let clients write them: connect(…, trace=…)"
         )
-        raise TraceError(f"{directory} holds no parts of a trace; {hint}")
+        raise TraceError(f"{directory} contains no parts of a trace; {hint}")
     start_us = min((_moment(record) for log in logs.values() for record in log if _moment(record)), default=0)
     parts = []
     for path, log in logs.items():
@@ -94,7 +96,7 @@ def _moment(record: Record) -> int:
 def _common_run(parts: Sequence[Part], place: str) -> RunRow:
     runs = [part.run for part in parts if part.run is not None]
     if not runs:
-        raise TraceError(f"no part in {place} says to which run it belongs: all of them broke off at once")
+        raise TraceError(f"no part in {place} names its run: all of them ended too early")
     for run in runs:
         if run != runs[0]:
             raise TraceError(
@@ -111,8 +113,9 @@ def _skew(parts: Sequence[Part], given_ms: float | None, place: str) -> float:
     machines = sorted({part.machine for part in parts if part.machine})
     if len(machines) > 1:
         raise TraceError(
-            f"the parts in {place} were written on {len(machines)} machines ({machines[0]}, {machines[1]}, …); "
-            "say by how many milliseconds their clocks may differ (--clock-skew-ms)"
+            f"the parts in {place} were written on {len(machines)} machines ({machines[0]}, "
+            f"{machines[1]}, …); state by how many milliseconds their clocks may differ "
+            "(--clock-skew-ms)"
         )
     return 0.0
 

@@ -93,7 +93,7 @@ class Recorder:
 
         `since` and `until` are positions, if it reads history (see `protocol.Subscribe`).
         """
-        assert subscription_id not in self._requests, f"subscription {subscription_id} is requested twice"
+        assert subscription_id not in self._requests, f"subscription {subscription_id} was requested twice"
         self._ready[subscription_id] = ready
         self._requests[subscription_id] = (client, filter_text, now_us)
         if since is not None:
@@ -143,7 +143,7 @@ class Recorder:
 
     def refuse(self, subscription_id: str) -> None:
         """Record that the protocol rejected the subscription."""
-        assert subscription_id not in self._active_us, f"subscription {subscription_id} is active already"
+        assert subscription_id not in self._active_us, f"subscription {subscription_id} is already active"
         del self._requests[subscription_id]
 
     def activate(self, subscription_id: str, now_us: int) -> None:
@@ -445,7 +445,7 @@ class Recorder:
             known = events.get((publisher, seq))
             event_id = known.event_id if known is not None else event.id
             if subscription_id is None:
-                assert known is None, f"event {event_id} is published twice"
+                assert known is None, f"event {event_id} was published twice"
                 events[publisher, seq] = EventRow(
                     run, event_id, publisher, seq, attributes_to_text(event.attributes), now_us / 1000
                 )

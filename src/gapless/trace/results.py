@@ -42,6 +42,6 @@ def must_take_results(directory: Path | str, tables: Iterable[str]) -> bool:
     for entry in sorted(target.iterdir()):
         if entry.name not in tables or not (entry / DONE).exists():
             raise TraceError(
-                f"{target} holds something other than results ({entry.name}); choose another directory or empty it"
+                f"{target} contains something other than results ({entry.name}); choose another directory or empty it"
             )
     return True

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
-    """One run: its settings, and whether it ended in silence with all faults healed."""
+    """One run: its settings, and whether it ended quietly with all faults healed."""
 
     run: str
     protocol: str
@@ -173,7 +173,7 @@ class Trace(msgspec.Struct, frozen=True):
         parts: dict[str, Trace] = {}
         for row in self.runs:
             if row.run in parts:
-                raise TraceError(f"two runs are named {row.run!r}; give each run of a trace a name of its own")
+                raise TraceError(f"two runs have the name {row.run!r}; give each run of a trace a different name")
             parts[row.run] = Trace([row], [], [], [], [], [], [], [], [])
         for table in msgspec.structs.fields(Trace)[1:]:
             for row in getattr(self, table.name):

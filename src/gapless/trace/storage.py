@@ -76,7 +76,7 @@ def _existing(directory: Path | str) -> Path:
     if not source.is_dir():
         raise TraceError(f"there is no trace at {source}: it is not a directory")
     if (source / "parts").is_dir():
-        raise TraceError(f"the trace at {source} is in parts; put them together: gapless trace merge {source} OUT")
+        raise TraceError(f"the trace at {source} is in parts; merge them: gapless trace merge {source} OUT")
     return source
 
 
@@ -95,7 +95,7 @@ def _must_be_replaceable(target: Path) -> bool:
     entries = sorted(entry.name for entry in target.iterdir())
     if entries and not (set(entries) <= set(TABLES) and _has_version(target / "runs")):
         raise TraceError(
-            f"{target} holds something other than a trace ({entries[0]}); choose another directory or empty this one"
+            f"{target} contains something other than a trace ({entries[0]}); choose another directory or empty this one"
         )
     return True
 
@@ -147,7 +147,7 @@ def _open_writer(folder: Path, table: str) -> pq.ParquetWriter:
 def _must_be_new(trace: Trace, written: set[str]) -> None:
     for row in trace.runs:
         if row.run in written:
-            raise TraceError(f"two runs are named {row.run!r}; give each run of a trace a name of its own")
+            raise TraceError(f"two runs have the name {row.run!r}; give each run of a trace a different name")
         written.add(row.run)
 
 
@@ -169,11 +169,11 @@ def _read_file(table: str, file: Path) -> list[Any]:
         raise _damaged(file, error) from None
     version = (found.schema.metadata or {}).get(VERSION_KEY)
     if version is None:
-        raise TraceError(f"{file} is not a table of a Gapless trace: its metadata have no {VERSION_KEY.decode()}")
+        raise TraceError(f"{file} is not a table of a Gapless trace: its metadata has no {VERSION_KEY.decode()}")
     if version.decode(errors="replace") not in KNOWN_VERSIONS:
         raise TraceError(
-            f"{file} has version {version.decode(errors='replace')} of the trace format, but this Gapless reads "
-            f"version {' and '.join(KNOWN_VERSIONS)}"
+            f"{file} has version {version.decode(errors='replace')} of the trace format, but this "
+            f"version of Gapless reads version {' and '.join(KNOWN_VERSIONS)}"
         )
     return table_to_rows(table, found, str(file))
 

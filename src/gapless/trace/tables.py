@@ -97,9 +97,9 @@ def _column(found: pa.Table, field: pa.Field, place: str, default: Any) -> list[
         raise TraceError(f"{place} has no column {field.name!r}; write the trace again with this version of Gapless")
     column = found.column(field.name)
     if column.type != field.type:
-        raise TraceError(f"{place}: column {field.name!r} holds {column.type}, but {field.type} belongs there")
+        raise TraceError(f"{place}: column {field.name!r} has type {column.type}, but must have {field.type}")
     if column.null_count and not field.nullable:
-        raise TraceError(f"{place}: column {field.name!r} has {column.null_count} nulls, but may have none")
+        raise TraceError(f"{place}: column {field.name!r} has {column.null_count} nulls, but must have none")
     if not pa.types.is_string(column.type):
         return list(column.to_pylist())
     # Names repeat, so rows share the strings.
@@ -122,5 +122,5 @@ def _check_words(rows: list[Any], row_type: type[Row], place: str) -> None:
         strange = {getattr(row, name) for row in rows} - set(words)
         if strange:
             raise TraceError(
-                f"{place}: column {name!r} holds {min(strange)!r}, but only {', '.join(words)} belong there"
+                f"{place}: column {name!r} contains {min(strange)!r}, but only {', '.join(words)} are allowed"
             )

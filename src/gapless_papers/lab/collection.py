@@ -22,10 +22,10 @@ def experiments_of_papers(papers: list[str]) -> list[Experiment]:
     """Return all experiments of these papers (or of every paper), with Figure 9 before Figure 10."""
     for paper in papers:
         if paper not in PAPERS:
-            raise ExperimentError(f"there is no paper {paper!r}; there are: {', '.join(PAPERS)}")
+            raise ExperimentError(f"there is no paper {paper!r}; the papers are: {', '.join(PAPERS)}")
     folder = next((place for place in _PLACES if place.is_dir()), None)
     if folder is None:
-        raise ExperimentError(f"the experiments are not there: {_PLACES[-1]} is no directory")
+        raise ExperimentError(f"the experiments are missing: {_PLACES[-1]} is not a directory")
     found = [load_experiment(_shown(file)) for file in sorted(folder.glob("*.toml"), key=_by_number)]
     return [experiment for experiment in found if experiment.paper in (papers or PAPERS)]
 

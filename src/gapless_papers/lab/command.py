@@ -95,7 +95,7 @@ def make_report(papers: list[str], directory: Path, *, quick: bool, as_json: boo
     gallery = Gallery(directory, quick=quick)
     if not directory.is_dir():
         raise ExperimentError(
-            f"{directory} is no directory of figures; make one with {_figures_line([], directory, quick)}"
+            f"{directory} is not a directory of figures; create one with {_figures_line([], directory, quick)}"
         )
     gallery.open()
     found = {experiment.name: gallery.read(experiment) for experiment in experiments}
@@ -164,9 +164,9 @@ def _show_sweep(report: Any, out: Path, *, with_trace: bool) -> None:
     console = output_console()
     done = report.runs - len(report.failures)
     word, style = ("FAILED", "bold red") if report.failures else ("DONE", "bold green")
-    before = f", {report.found:,} of them done before" if report.found else ""
+    before = f", {report.found:,} of them finished before" if report.found else ""
     console.print(Text.assemble((word, style), f"  {report.experiment}: {done:,} of {report.runs:,} runs{before}"))
-    console.print(Text(f"took    {report.seconds:.1f} s; the runs by themselves {report.run_seconds:.1f} s", "dim"))
+    console.print(Text(f"took    {report.seconds:.1f} s; the runs alone {report.run_seconds:.1f} s", "dim"))
     console.print(Text(f"metrics {out / 'metrics'}", "dim"), soft_wrap=True)
     if with_trace:
         console.print(Text(f"trace   {out / 'trace'}   (gapless audit {out / 'trace'})", "dim"), soft_wrap=True)
@@ -181,7 +181,7 @@ def _show_failures(report: Any) -> None:
         console.print(Text(f"repeat  {failure.repeat}", "cyan"), soft_wrap=True)
     more = len(report.failures) - FAILURES_SHOWN_MAX
     if more > 0:
-        console.print(Text(f"\nand {more:,} more: see failures.json beside the runs", "red"))
+        console.print(Text(f"\nand {more:,} more: see failures.json next to the runs", "red"))
 
 
 def _show_chapters(chapters: Any, reports: Any, page: Path) -> None:

@@ -46,7 +46,7 @@ def _known(case: Case, known: Mapping[str, Iterable[Pair]]) -> list[Metric]:
     unknown = [name for name in case.measure if name not in known]
     if unknown or case.trace:
         what = "a trace" if case.trace else unknown[0]
-        raise ExperimentError(f"{what} needs a run, and this is worked out without one; set is_model = false")
+        raise ExperimentError(f"{what} needs a run, but a model computes this case without one; set is_model = false")
     names = [*(name for name in ALWAYS if name in known), *case.measure]
     return [Metric(name, subject, float(value)) for name in names for subject, value in known[name]]
 

@@ -87,7 +87,7 @@ def _keys(struct: type[msgspec.Struct]) -> list[str]:
 
 def _with_scenario(experiment: Experiment, folder: Path) -> Experiment:
     if bool(experiment.workload) == bool(experiment.scenario):
-        raise _MistakeError("an experiment has a workload or a scenario, and not both")
+        raise _MistakeError("an experiment has a workload or a scenario, but not both")
     if not experiment.scenario:
         if experiment.workload not in WORKLOADS or experiment.workload == "scenario":
             known = [name for name in WORKLOADS if name != "scenario"]
@@ -162,7 +162,7 @@ def _check_seeds(place: str, seeds: Any) -> None:
             return
     elif isinstance(seeds, int) and seeds >= 1:
         return
-    raise _MistakeError(f"{place}: {seeds!r} gives no runs; write how many, or a list of seeds")
+    raise _MistakeError(f"{place}: {seeds!r} gives no runs; write the number of seeds, or a list of them")
 
 
 def _check_axis(place: str, values: Any) -> None:
@@ -175,7 +175,7 @@ def _check_axis(place: str, values: Any) -> None:
 def _check_measures(experiment: Experiment) -> None:
     known = _measures(experiment)
     if not experiment.measure:
-        raise _MistakeError(f"measure: nothing is measured; there are: {', '.join(known)}")
+        raise _MistakeError(f"measure: nothing is measured; the measures are: {', '.join(known)}")
     for name in experiment.measure:
         if name not in known:
             raise _MistakeError(f"measure: there is no {name!r}; {hint(name, known)}")
@@ -194,7 +194,7 @@ def _check_protocols(experiment: Experiment) -> None:
             raise _MistakeError(f"grid[{number}]: needs a 'protocol': a list of names")
         if not takes_protocol and "protocol" in grid:
             raise _MistakeError(
-                f"grid[{number}].protocol: workload {experiment.workload!r} knows no protocol; leave it out"
+                f"grid[{number}].protocol: workload {experiment.workload!r} runs no protocol; leave it out"
             )
     for case in {(case.protocol, str(case.options)): case for case in cases_of(experiment)}.values():
         if takes_protocol:
@@ -253,15 +253,15 @@ def _check_legend(place: str, figure: FigureSpec, cases: list[Case]) -> None:
 def _check_claim(place: str, claim: Claim, experiment: Experiment) -> None:
     _check_reading(place, claim.y, experiment)
     if (claim.paper is None) == (claim.shape is None):
-        raise _MistakeError(f"{place}: a claim has a number ('paper') or a 'shape', and not both")
+        raise _MistakeError(f"{place}: a claim has a number ('paper') or a 'shape', but not both")
     if claim.shape is not None and not claim.along:
         raise _MistakeError(f"{place}: needs 'along': the axis along which it is {claim.shape}")
     if (claim.against is None) != (claim.as_ == "value"):
         raise _MistakeError(f'{place}: \'against\' goes with as = "ratio", "increase" or "reduction"')
     if claim.of == "deviation" and (claim.paper is None or claim.against is not None or claim.along):
-        raise _MistakeError(f"{place}: a deviation is compared with the paper's number, and with no other runs")
+        raise _MistakeError(f"{place}: a deviation is compared with the paper's number, not with other runs")
     if claim.out_of is not None and (claim.paper is None or claim.against is not None or claim.of == "deviation"):
-        raise _MistakeError(f"{place}: 'out_of' goes with the mean of a number of the paper, and with no other runs")
+        raise _MistakeError(f"{place}: 'out_of' goes with the mean of a number of the paper, not with other runs")
     axes = [*_axes(experiment), "seed"]
     for name in (*claim.where, *(claim.against or {}), *([claim.along] if claim.along else []), *claim.by):
         _check_axis_name(place, name, axes)

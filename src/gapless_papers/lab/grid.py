@@ -70,7 +70,7 @@ def cases_of(experiment: Experiment, *, quick: bool = False) -> list[Case]:
         for case in _crossed(experiment, axes, list(range(seeds)) if isinstance(seeds, int) else seeds, quick):
             found.setdefault(case.name, case)
             if len(found) > CASES_MAX:
-                raise ExperimentError(f"{experiment.file}: asks for more than {CASES_MAX:,} runs")
+                raise ExperimentError(f"{experiment.file}: the grid has more than {CASES_MAX:,} runs")
     if not found:
         raise ExperimentError(f"{experiment.file}: the grid is empty, so there is nothing to run")
     return list(found.values())
@@ -114,7 +114,7 @@ def code_version() -> str:
     for package, parts in (("gapless", _PARTS), ("gapless_papers", _PAPERS_PARTS)):
         for part in parts:
             place = files(package).joinpath(part)
-            assert place.is_file() or place.is_dir(), f"{place} takes part in runs no more; take it out of the list"
+            assert place.is_file() or place.is_dir(), f"{place} is not used by any run; remove it from the list"
             for name, source in _sources(place, f"{package}/{part}"):
                 digest.update(f"{name}\0".encode())
                 digest.update(source)

@@ -68,7 +68,7 @@ class Store:
         elif self.directory.exists() and any(self.directory.iterdir()):
             first = min(entry.name for entry in self.directory.iterdir())
             raise ExperimentError(
-                f"{self.directory} holds something other than a sweep ({first}); choose another directory"
+                f"{self.directory} contains something other than a sweep ({first}); choose another directory"
             )
         self.runs.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.runs, os.O_RDONLY)
@@ -84,7 +84,7 @@ class Store:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ExperimentError(
-                f"another sweep is at work in {self.directory}; wait for it, or choose another directory"
+                f"another sweep is running in {self.directory}; wait for it, or choose another directory"
             ) from None
         except OSError:
             pass  # not every file system has locks
@@ -95,8 +95,8 @@ class Store:
         except msgspec.DecodeError:
             found = {}
         if found.get("experiment") != experiment or found.get("format") != FORMAT:
-            other = found.get("experiment", "something that this version does not know")
-            raise ExperimentError(f"{self.directory} holds the runs of {other}; choose another directory")
+            other = found.get("experiment", "an unknown version")
+            raise ExperimentError(f"{self.directory} contains the runs of {other}; choose another directory")
 
     # ---- runs
 
@@ -118,7 +118,9 @@ class Store:
         draft.mkdir(exist_ok=True)
         missing = [table for table in TABLES if with_trace and not trace_file(self.runs, key, table).exists()]
         if missing:
-            raise SparkError(f"the traces were written where we do not see them: {self.directory} must be shared")
+            raise SparkError(
+                f"the traces were written to files that this process cannot read: {self.directory} must be shared"
+            )
         table = pa.Table.from_pylist(list(metrics), schema=pa.schema(list(METRICS)))
         pq.write_table(table, draft / "metrics.parquet", compression="zstd", write_page_checksum=True)
         draft.rename(self.runs / key)

@@ -119,7 +119,7 @@ class _Sweep:
 
     def _take(self, key: str, case: Case, row: dict[str, Any] | None) -> None:
         if row is None:
-            self._fail(case, "the worker that ran it died, perhaps for want of memory", "")
+            self._fail(case, "its worker process died, possibly because memory was exhausted", "")
             return
         self.run_seconds += row["seconds"]
         if row["failure"] is None:

@@ -155,7 +155,7 @@ class LiveAudit:
             first, second = report.machines[:2]
             raise TraceError(
                 f"the parts in {self._directory} were written on {len(report.machines)} machines ({first}, {second}, "
-                "…); say by how many milliseconds their clocks may differ (--clock-skew-ms)"
+                "…); state by how many milliseconds their clocks may differ (--clock-skew-ms)"
             )
 
 

@@ -36,7 +36,7 @@ def binaries(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
 def _bytes(
     joined: bytes, sizes: Iterable[int], count: int, kind: pa.DataType, valid: pa.Buffer | None = None, nulls: int = 0
 ) -> pa.Array:
-    assert len(joined) <= _BEYOND, "whoever makes batches makes them small"
+    assert len(joined) <= _BEYOND, "callers create small batches"
     return pa.Array.from_buffers(kind, count, [valid, _offsets(sizes, count), pa.py_buffer(joined)], nulls)
 
 

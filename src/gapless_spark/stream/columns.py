@@ -121,8 +121,8 @@ def _check(field: StructField) -> None:
         field.name == "attributes" and isinstance(field.dataType, VariantType)
     ):
         raise SparkError(
-            f"the column {field.name!r} is {_shown(standard)}, not {_shown(field.dataType)}; an attribute of that name "
-            "is found in the column 'attributes'"
+            f"the column {field.name!r} is {_shown(standard)}, not {_shown(field.dataType)}; an attribute of "
+            "that name is in the column 'attributes'"
         )
     if not field.nullable and field.name not in STANDARD:
         raise SparkError(f"the column {field.name!r} is NOT NULL, but an event may lack that attribute")

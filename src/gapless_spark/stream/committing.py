@@ -129,24 +129,26 @@ class Committing:
             return state
         if str(first.attributes.get(BATCH, "")).startswith(f"{batch.run}/"):
             raise SparkError(
-                f"this query published as sink {state.sink!r} before, but {self._staging.path}, where it kept how far "
-                "it got, is empty; bring that directory back, or begin anew with another checkpoint and another sink"
+                f"this query published as sink {state.sink!r} before, but {self._staging.path}, which stored "
+                "its progress, is empty; restore that directory, or start again with another checkpoint and "
+                "another sink"
             )
         raise SparkError(
-            f"somebody else has published as sink {state.sink!r} (its client was {first.publisher}); give this one "
-            f"another name with the option 'sink', or use the directory where that one staged, not {self._staging.path}"
+            f"another query has published as sink {state.sink!r} (its client was {first.publisher}); give "
+            "this query another name with the option 'sink', or use that query's staging directory instead "
+            f"of {self._staging.path}"
         )
 
     def _check_owner(self, state: State, batch: Batch) -> None:
         if state.sink != self._options.sink:
             raise SparkError(
                 f"{self._staging.path} is the staging directory of sink {state.sink!r}, not of "
-                f"{self._options.sink!r}; name another"
+                f"{self._options.sink!r}; choose another directory"
             )
         if state.owner != batch.owner:
             raise SparkError(
                 f"{self._staging.path} belongs to another query, which writes to sink {state.sink!r}, too; give this "
-                'one another sink and another directory (options "sink" and "staging"), or start it from the '
+                'query another sink and another directory (options "sink" and "staging"), or start it from the '
                 "checkpoint of that query"
             )
 
@@ -154,15 +156,15 @@ class Committing:
         if client.network != state.network:
             raise SparkError(
                 f"sink {state.sink!r} publishes to network {state.network!r}, but these brokers are of network "
-                f"{client.network!r}; name brokers of {state.network!r}, or begin anew with another checkpoint"
+                f"{client.network!r}; use brokers of {state.network!r}, or start again with another checkpoint"
             )
 
     def _check_files(self, batch: Batch) -> None:
         for file, _ in batch.files:
             if not self._staging.has(file):
                 raise SparkError(
-                    f"a task staged {self._staging.path / file}, but the driver does not see it; name a directory that "
-                    'the driver and all executors share with the option "staging"'
+                    f"a task staged {self._staging.path / file}, but the driver cannot read it; set the "
+                    'option "staging" to a directory that the driver and all executors share'
                 )
 
     def _check_size(self, client: Client, batch: Batch) -> None:
@@ -181,8 +183,8 @@ class Committing:
         if other is not None:
             self._staging.keep(state)
             raise SparkError(
-                f"somebody else publishes as sink {state.sink!r}, too (its client is {other.publisher}); stop one of "
-                "the two, and give it another name with the option 'sink'; then start this one again"
+                f"another query publishes as sink {state.sink!r}, too (its client is {other.publisher}); stop "
+                "one of the two, and give it another name with the option 'sink'; then start this query again"
             )
         return state
 
@@ -357,10 +359,11 @@ class Committing:
         names = ", ".join(state.clients[place].name for place in places)
         numbers = "that number" if len(places) == 1 else f"the {len(places)} numbers, separated by commas,"
         return SparkError(
-            f"batch {manifest.label} of sink {self._options.sink!r} was being published when the driver ended, and "
-            "brokers have forgotten what was published since, so nobody knows how many of its events are there; find "
-            f"out how many of {names} have {BATCH} = {manifest.label!r}, and start the query once with {numbers} as "
-            "the option 'published'; for the future, let brokers keep more (history_bytes)"
+            f"batch {manifest.label} of sink {self._options.sink!r} was being published when the driver "
+            "ended, and brokers no longer have the history since then, so the number of its published events "
+            f"is unknown; find out how many of {names} have {BATCH} = {manifest.label!r}, and start the query "
+            f"once with {numbers} as the option 'published'; for the future, let brokers keep more "
+            "(history_bytes)"
         )
 
     # ---- the network --------------------------------------------------------------------------------------

@@ -66,8 +66,8 @@ async def in_time(options: Options, work: Awaitable[T], times: int = 2) -> T:
             return await work
     except TimeoutError:
         raise SparkError(
-            f"the network did not answer within {patience_s:g} s: no broker is there, or they wait for one that is "
-            "down; gapless status tells, and the option 'timeout' says how long to wait"
+            f"the network did not answer within {patience_s:g} s: no broker is up, or they wait for one that "
+            "is down; run gapless status, or raise the option 'timeout'"
         ) from None
 
 
@@ -85,8 +85,8 @@ def handle_loss(options: Options, error: SkippedError) -> int:
     """Handle lost history: end the query, or count the missing events and continue."""
     if options.fails_on_loss:
         raise SparkError(
-            f"{error}; to go on without them set the option failOnDataLoss to false, and for the future let brokers "
-            "keep more (history_bytes)"
+            f"{error}; to continue without them set the option failOnDataLoss to false, and for the future "
+            "let brokers keep more (history_bytes)"
         ) from None
-    logging.getLogger("gapless.spark").warning(f"{error}; failOnDataLoss is false, so the query goes on without them")
+    logging.getLogger("gapless.spark").warning(f"{error}; failOnDataLoss is false, so the query continues without them")
     return sum(last - first + 1 for ranges in error.lost.values() for first, last in ranges)

@@ -22,13 +22,13 @@ def archived(directory: str, network: str, text: str) -> Contents:
     contents = Archive(directory).contents()
     if contents.network != network:
         raise SparkError(
-            f"{directory} is an archive of network {contents.network!r}, but these brokers are of network {network!r}; "
-            "name another with the option 'archive'"
+            f"{directory} is an archive of network {contents.network!r}, but these brokers are of network "
+            f"{network!r}; set the option 'archive' to another directory"
         )
     if not parse(contents.filter).covers(parse(text)):
         raise SparkError(
-            f"the archive {directory} holds what matches {contents.filter!r}, which is not all that {text!r} matches; "
-            "narrow the option 'filter', or read without the archive"
+            f"the archive {directory} holds events that match {contents.filter!r}, which is less than "
+            f"{text!r} matches; narrow the option 'filter', or read without the archive"
         )
     return contents
 
@@ -42,9 +42,9 @@ def archived_ranges(
         if first < until and last >= since:
             gap = f"the archive {directory} lacks events between positions {first} and {last}: brokers had lost them"
             if fails:
-                raise SparkError(f"{gap}; to go on without it set the option failOnDataLoss to false")
+                raise SparkError(f"{gap}; to continue without it set the option failOnDataLoss to false")
             logging.getLogger("gapless.spark").warning(gap)
-    logging.getLogger("gapless.spark").info(f"up to position {contents.until} history is read from {directory}")
+    logging.getLogger("gapless.spark").info(f"history up to position {contents.until} is read from {directory}")
     return [
         ArchivedRange(max(since, file.since), min(until, file.until), str(Path(directory) / file.path))
         for file in contents.between(since, until)

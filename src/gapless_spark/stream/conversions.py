@@ -53,8 +53,8 @@ def _float(name: str, value: Decimal | None) -> float | None:
     found = float(value)  # Arrow truncates instead of rounding
     if Decimal(repr(found)) != value:
         raise SparkError(
-            f"the column {name!r} has the value {value}, which no float has exactly; round it, or cast the column to "
-            "STRING, which filters compare as text"
+            f"the column {name!r} has the value {value}, which no float represents exactly; round it, "
+            "or cast the column to STRING, which filters compare as text"
         )
     return found
 

@@ -39,7 +39,7 @@ class DurablePosition:
             )
         if found.filter != self._options.filter:
             raise SparkError(
-                f"the durable subscription {name!r} has the filter {found.filter!r}, and not {self._options.filter!r}; "
+                f"the durable subscription {name!r} has the filter {found.filter!r}, not {self._options.filter!r}; "
                 f"give this query another name with the option 'durable', or delete it (gapless subscriptions delete)"
             )
         self._moved = found.position
@@ -61,7 +61,7 @@ class DurablePosition:
             await in_time(self._options, self._client.admin.move(self._options.durable, position))
             self._moved = position
         except GaplessError as error:
-            _logger.warning(f"the durable position {self._options.durable!r} stays behind for now: {error}")
+            _logger.warning(f"the durable position {self._options.durable!r} was not moved this time: {error}")
 
     async def _info(self) -> DurableInfo | None:
         listed = await self._client.admin.list()

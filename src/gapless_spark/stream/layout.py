@@ -35,7 +35,9 @@ class Layout:
     def __init__(self, schema: StructType, payload: str) -> None:
         self._payload = payload if payload in schema.names else ""
         if payload != "payload" and not self._payload:
-            raise SparkError(f"there is no column {payload!r} for the payload; there are {', '.join(schema.names)}")
+            raise SparkError(
+                f"there is no column {payload!r} for the payload; the columns are {', '.join(schema.names)}"
+            )
         self._map = any(field.name == _MAP and isinstance(field.dataType, MapType) for field in schema.fields)
         self._names = [name for name in schema.names if name != self._payload and not (self._map and name == _MAP)]
         for field in schema.fields:
@@ -100,7 +102,7 @@ def _check(field: StructField, *, is_payload: bool) -> None:
                 f"the column {field.name!r} is {shown}, but the payload is BINARY, STRING, ARRAY, STRUCT or MAP"
             )
     elif field.name in (SINK, BATCH, NUMBER):
-        raise SparkError(f"the column {field.name!r} has a name that the sink itself gives to an attribute; rename it")
+        raise SparkError(f"the column {field.name!r} has the name of an attribute that the sink adds; rename it")
     elif field.name == _MAP and isinstance(kind, MapType):
         if not (isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)):
             raise SparkError(f"the column {field.name!r} is {shown}, but attributes in a map are MAP<STRING, STRING>")

@@ -34,18 +34,19 @@ def check_offset(network: str, given: Mapping[str, Any]) -> Position:
     except ValueError as error:
         raise _no_offset(given, str(error)) from None
     if not isinstance(name, str):
-        raise _no_offset(given, "it names no network")
+        raise _no_offset(given, "it has no network")
     if name != network:
         raise SparkError(
-            f"the checkpoint is of network {name!r}, but these brokers are of network {network!r}; "
-            f"name brokers of {name!r}, or use another checkpointLocation"
+            f"the checkpoint belongs to network {name!r}, but these brokers are of network {network!r}; use "
+            f"brokers of {name!r}, or another checkpointLocation"
         )
     return position
 
 
 def _no_offset(given: Mapping[str, Any], why: str) -> SparkError:
     return SparkError(
-        f"the checkpoint holds {dict(given)!r}, which is no offset of this source ({why}); use another one"
+        f"the checkpoint contains {dict(given)!r}, which is not an offset of this source ({why}); "
+        "use another checkpoint"
     )
 
 

@@ -61,7 +61,9 @@ class Options:
             return chosen.get(name.lower(), default).strip()
 
         if not value("url"):
-            raise SparkError('the option "url" is missing: say where a broker is, such as gapless://host:7400')
+            raise SparkError(
+                'the option "url" is missing: set it to the address of a broker, such as gapless://host:7400'
+            )
         return Options(
             url=_url(value("url")),
             filter=_filter(value("filter", "TRUE")),
@@ -85,7 +87,7 @@ def check_names(what: str, given: Iterable[str], names: Sequence[str]) -> None:
     for name in given:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {known[close[0]]!r}?" if close else f"there are {', '.join(names)}"
+            hint = f"did you mean {known[close[0]]!r}?" if close else f"the options are {', '.join(names)}"
             raise SparkError(f"the {what} has no option {name!r}; {hint}")
 
 
@@ -111,7 +113,7 @@ def _count(name: str, value: str) -> int:
     if not value:
         return 0
     if not value.isascii() or not value.isdigit() or not 0 < int(value) < 2**31:
-        raise SparkError(f'the option "{name}" is a whole number from 1 to {2**31 - 1}, not {value!r}')
+        raise SparkError(f'the option "{name}" must be a whole number from 1 to {2**31 - 1}, not {value!r}')
     return int(value)
 
 

@@ -119,7 +119,7 @@ class _Service:
         try:
             found = self.writers.get(request.writer)
             if found is None:
-                raise SparkError("this process does not know the sink any more")
+                raise SparkError("this process no longer knows the sink")
             identity = await _publish(found, request, on_confirmed)
         except GaplessError as error:
             await _send(writer, _Answer(error=str(error)))

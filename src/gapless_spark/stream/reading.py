@@ -71,8 +71,8 @@ def read(options: Options, schema: StructType, text: str, part: InputPartition) 
             yield columns.batch(events)
     if columns.misfits:
         logging.getLogger("gapless.spark").warning(
-            f"{columns.misfits:,} attributes between positions {part.since} and {part.until} are of another type than "
-            "their columns, and null there"
+            f"{columns.misfits:,} attributes between positions {part.since} and {part.until} have another "
+            "type than their columns, so they are null"
         )
 
 

@@ -82,8 +82,8 @@ async def publish(
             if not publishing.done() and waited_s >= patience_s:
                 raise SparkError(
                     f"no event of batch {label} was confirmed for {patience_s:g} s: "
-                    f"{client.blocked_reason or 'brokers wait for one that is down'}; see gapless status, and "
-                    "start the query again, which publishes only what is missing"
+                    f"{client.blocked_reason or 'brokers wait for one that is down'}; run gapless status, and "
+                    "start the query again, which publishes only the missing events"
                 )
         await publishing
     finally:

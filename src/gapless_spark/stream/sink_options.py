@@ -45,7 +45,7 @@ class SinkOptions:
             network=network,
             sink=_name("sink", chosen.get("sink", ""), "it names the sink in the network, such as 'enriched-orders'"),
             staging=_directory(chosen),
-            batch=_name("batch", chosen["batch"], "it names what is written") if "batch" in chosen else "",
+            batch=_name("batch", chosen["batch"], "it is the name of the batch") if "batch" in chosen else "",
             payload=chosen.get("payload") or "payload",
             publishers=_publishers(chosen.get("publishers", "1"), _directory(chosen)),
             published=_numbers("published", chosen["published"]) if "published" in chosen else (),
@@ -56,24 +56,28 @@ def _name(option: str, value: str, what: str) -> str:
     if not value:
         raise SparkError(f'the option "{option}" is missing: {what}')
     if len(value) > _NAME_MAX or not value.isprintable():
-        raise SparkError(f'the option "{option}" is a name of up to {_NAME_MAX} printable characters, not {value!r}')
+        raise SparkError(
+            f'the option "{option}" must be a name of up to {_NAME_MAX} printable characters, not {value!r}'
+        )
     return value
 
 
 def _numbers(option: str, value: str) -> tuple[int, ...]:
     parts = [part.strip() for part in value.split(",")]
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise SparkError(f'the option "{option}" is a number of events, or several separated by commas, not {value!r}')
+        raise SparkError(
+            f'the option "{option}" must be a number of events, or several separated by commas, not {value!r}'
+        )
     return tuple(map(int, parts))
 
 
 def _publishers(value: str, staging: str) -> int:
     if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= PUBLISHERS_MAX:
-        raise SparkError(f'the option "publishers" is a whole number from 1 to {PUBLISHERS_MAX}, not {value!r}')
+        raise SparkError(f'the option "publishers" must be a whole number from 1 to {PUBLISHERS_MAX}, not {value!r}')
     if int(value) > 1 and "://" in staging:
         raise SparkError(
-            "several publishers need a staging directory with locks, and a store of objects has none; set the option "
-            '"publishers" to 1, or name a directory with the option "staging"'
+            "several publishers need a staging directory with locks, which an object store does not have; "
+            'set the option "publishers" to 1, or the option "staging" to a directory'
         )
     return int(value)
 
@@ -85,8 +89,8 @@ def _directory(chosen: Mapping[str, str]) -> str:
     if chosen.get("checkpointlocation"):
         return below(_place("checkpointLocation", chosen["checkpointlocation"]), "gapless-sink")
     raise SparkError(
-        'the option "staging" is missing: a directory that the driver and all executors see, where tasks put what '
-        "is to be published"
+        'the option "staging" is missing: set it to a directory that the driver and all executors share, where '
+        "tasks store the events"
     )
 
 
@@ -97,7 +101,7 @@ def _place(option: str, text: str) -> str:
         return text
     if parts.scheme not in ("", "file") or parts.netloc:
         raise SparkError(
-            f'the option "{option}" is {text!r}, but tasks stage in a directory of a file system, or in a store of '
-            f'objects ({", ".join(SCHEMES)}); name one with the option "staging"'
+            f'the option "{option}" is {text!r}, but tasks stage in a directory of a file system, or in an '
+            f'object store ({", ".join(SCHEMES)}); set the option "staging" to one'
         )
     return unquote(parts.path) if parts.scheme else text

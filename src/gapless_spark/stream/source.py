@@ -113,7 +113,7 @@ class GaplessSource(DataSource):
 
 def _check_mode(overwrite: bool) -> None:
     if overwrite:
-        raise SparkError("what is published cannot be taken back: write with the mode 'append'")
+        raise SparkError("published events cannot be withdrawn: write with the mode 'append'")
 
 
 class Reader(DataSourceReader):

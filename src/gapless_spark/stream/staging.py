@@ -139,8 +139,8 @@ class Staging:
                 self.disk.make_folder(folder)
         except OSError as error:
             raise SparkError(
-                f"{self.path} cannot be used for staging: {error.strerror}; name a directory that the driver and all "
-                'executors may write with the option "staging"'
+                f"{self.path} cannot be used for staging: {error.strerror}; set the option "
+                '"staging" to a directory that the driver and all executors can write'
             ) from None
 
     @contextmanager
@@ -155,7 +155,7 @@ class Staging:
                 except BlockingIOError:
                     if time.monotonic() > deadline:
                         raise SparkError(
-                            f"another process publishes from {self.path}, and did not end within {patience_s:g} s: "
+                            f"another process publishes from {self.path}and did not end within {patience_s:g} s: "
                             "two queries, or two drivers, write to the same sink; stop one of them"
                         ) from None
                     time.sleep(PAUSE_S)
@@ -248,7 +248,7 @@ def decoded(content: bytes, path: Path) -> State:
     try:
         return msgspec.json.decode(content, type=State, dec_hook=lambda kind, text: kind(text))
     except msgspec.MsgspecError as error:
-        raise SparkError(f"{path} is damaged ({error}); it was not written by this version, or changed") from None
+        raise SparkError(f"{path} is damaged ({error}); another version wrote it, or it was changed") from None
 
 
 def file_name(name: str) -> str:

@@ -88,7 +88,7 @@ def test_both_checks_report_clients_without_a_part_and_neither_blames_the_networ
             run, tmp_path / str(seed), seed, close=draw.random() < 0.8, lost=draw.sample(clients, draw.choice([1, 2]))
         )
         assert verdict.anomalies == ()
-        missed[sum("no part says what" in reported for reported in verdict.cut_short)] += 1
+        missed[sum("wrote no part" in reported for reported in verdict.cut_short)] += 1
     assert min(missed[1], missed[2]) > 5, missed
 
 

@@ -61,7 +61,7 @@ def test_a_gap_is_found_at_once_and_becomes_an_inversion_when_the_event_comes_la
     network.deliver("bob", "s", "ann", 3)
     assert network.read() == {("gap", "s", "ann:2")}
     [gap] = network.judge.reports["s"].anomalies
-    assert gap.message == "bob was never delivered ann:2 for s, though it starts at ann:1 and it was delivered ann:3"
+    assert gap.message == "bob was never delivered ann:2 for s, although it starts at ann:1 and it was delivered ann:3"
     network.deliver("bob", "s", "ann", 2)
     assert network.read() == {("fifo-inversion", "s", "ann:2")}
 

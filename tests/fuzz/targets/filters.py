@@ -74,7 +74,7 @@ class Filters(Target):
         try:
             filter_ = Filter(data.decode(errors="surrogateescape"))
         except FilterError as error:
-            return "refused" if str(error) else "refused without a word"
+            return "refused" if str(error) else "refused without a reason"
         _check(filter_)
         self._compare(filter_)
         if zlib.crc32(data) % INDEXED == 0:

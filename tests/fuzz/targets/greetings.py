@@ -48,5 +48,5 @@ class Greetings(Target):
         try:
             _DECODERS[data[0] % len(_DECODERS) if data else 0](memoryview(data)[1:])
         except WireError as error:
-            return "refused" if str(error) else "refused without a word"
+            return "refused" if str(error) else "refused without a reason"
         return "taken"

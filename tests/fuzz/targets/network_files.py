@@ -64,7 +64,7 @@ class NetworkFiles(Target):
         try:
             config = parse_network(data.decode(errors="replace"))
         except ConfigError as error:
-            return "refused" if str(error) else "refused without a word"
+            return "refused" if str(error) else "refused without a reason"
         if parse_network(config.to_toml()) != config:
             raise Unexpected("the file reads differently when it is written and read again")
         return "taken"

@@ -78,7 +78,7 @@ class UsersFiles(Target):
         except ConfigError as error:
             if ".tokens" in str(error) and SECRET in str(error):
                 raise Unexpected("the error tells a secret") from None
-            return "refused" if str(error) else "refused without a word"
+            return "refused" if str(error) else "refused without a reason"
         for user in users.by_name.values():
             if user.may_publish.is_nothing != (not user.publish) or "sha256" in repr(user):
                 raise Unexpected(f"{user!r} may something else than the file says, or tells its secrets")

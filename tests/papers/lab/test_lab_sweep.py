@@ -122,7 +122,7 @@ def test_a_run_that_kills_its_worker_is_reported_and_does_not_affect_the_others(
     report = carried_out(experiment, Store(tmp_path / "out"), Here(deadly="locaps"))
     (failure,) = report.failures
     assert failure.run == "tiny/protocol=locaps,depth=2,seed=0"
-    assert failure.reason == "the worker that ran it died, perhaps for want of memory"
+    assert failure.reason == "its worker process died, possibly because memory was exhausted"
     found = pq.read_table(tmp_path / "out" / "metrics").column("run").to_pylist()
     assert set(found) == {"tiny/protocol=gapless,depth=2,seed=0"}
 
@@ -155,7 +155,7 @@ def test_a_directory_has_one_sweep_at_a_time(tmp_path: Path) -> None:
         Store(tmp_path / "out").open("another").__enter__()
     with store.open("another"):
         pass
-    with pytest.raises(ExperimentError, match="holds the runs of another"):
+    with pytest.raises(ExperimentError, match="contains the runs of another"):
         Store(tmp_path / "out").open("tiny").__enter__()
 
 

@@ -265,9 +265,9 @@ def test_with_replacement_fewer_leave_and_fewer_still_join() -> None:
 def test_measures_that_need_a_run_are_not_computed() -> None:
     with pytest.raises(ExperimentError, match="messages needs a run"):
         run("topic-churn", "vcube", "messages", nodes=8, is_model=True)
-    with pytest.raises(ExperimentError, match="knows the repaired algorithm only"):
+    with pytest.raises(ExperimentError, match="supports only the repaired algorithm"):
         run("topic-churn", "vcube", "deliveries", nodes=8, is_model=True, algorithm="as printed")
-    with pytest.raises(ExperimentError, match="knows no jitter here"):
+    with pytest.raises(ExperimentError, match="supports no jitter here"):
         run("topic-publishers", "vcube", "reception-latency", nodes=8, is_model=True, jitter_ms=3.0)
 
 

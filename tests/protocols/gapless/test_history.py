@@ -1,4 +1,4 @@
-"""Journals at brokers: pages for readers, bounds, and earlier entries for a broker that replicates a journal anew."""
+"""Journals at brokers: pages for readers, bounds, and earlier entries for a broker that replicates a journal again."""
 
 import pytest
 

@@ -187,7 +187,7 @@ def test_another_query_under_the_same_name_is_refused(fleet: Fleet, tmp_path: Pa
     one, two = tmp_path / "one", tmp_path / "two"
     first, second = stream(fleet, one, "shared"), stream(fleet, two, "shared")
     first.commit(staged(first, rows(0, 10)), 0)
-    assert "somebody else has published as sink 'shared'" in refusal(
+    assert "another query has published as sink 'shared'" in refusal(
         second, staged(second, rows(10, 10), query="query-two"), 0
     )
     assert "belongs to another query" in refusal(first, staged(first, rows(10, 10), query="query-two"), 0)
@@ -196,13 +196,13 @@ def test_another_query_under_the_same_name_is_refused(fleet: Fleet, tmp_path: Pa
     with sync.connect(fleet.config.url, timeout_s=PATIENCE_S) as client:
         client.advertise("TRUE")
         client.publish({"sink.id": "shared", "sink.batch": "another/0", "sink.n": 0, "n": -1})
-    assert "somebody else publishes as sink 'shared', too" in refusal(first, staged(first, rows(10, 10)), 1)
+    assert "another query publishes as sink 'shared', too" in refusal(first, staged(first, rows(10, 10)), 1)
     first.commit(staged(first, rows(10, 10)), 1)  # the loss was reported once
     assert [event.attributes["n"] for event in history(fleet, "\"sink.id\" = 'shared'")] == [
         *range(10), -1, *range(10, 20),
     ]  # fmt: skip
     lost = stream(fleet, tmp_path / "three", "shared")
-    assert "is empty; bring that directory back" in refusal(lost, staged(lost, rows(0, 1)), 2)
+    assert "is empty; restore that directory" in refusal(lost, staged(lost, rows(0, 1)), 2)
 
 
 def test_unpublishable_rows_are_reported_before_any_is_published(fleet: Fleet, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_unpublishable_rows_are_reported_before_any_is_published(fleet: Fleet, t
     writer.abort([None], 0)
     unseen = staged(writer, rows(0, 1))
     files(tmp_path)[0].unlink()
-    assert "but the driver does not see it" in refusal(writer, unseen, 0)
+    assert "but the driver cannot read it" in refusal(writer, unseen, 0)
     assert published(fleet, "large") == []
 
 
@@ -299,7 +299,7 @@ def test_with_an_unknown_size_the_user_is_asked(fleet: Fleet, tmp_path: Path, mo
     with monkeypatch.context() as patch:
         patch.setattr(Client, "read", forgotten)
         settings = refusal(writer, staged(writer, rows(0, 1)), 1)
-    assert "brokers have forgotten what was published since" in settings
+    assert "brokers no longer have the history since then" in settings
     assert "'query-on/1'" in settings
     there = published(fleet, "short")
     assert 10 < len(there) < 310

@@ -73,7 +73,7 @@ def refusal(fleet: Fleet, directory: Path, **more: str) -> str:
 def test_an_archive_that_does_not_fit_is_reported(archived: tuple[Fleet, Path], tmp_path: Path) -> None:
     fleet, directory = archived
     assert "there is no archive at" in refusal(fleet, tmp_path)
-    assert "which is not all that 'TRUE' matches" in refusal(fleet, directory, filter="TRUE")
+    assert "which is less than 'TRUE' matches" in refusal(fleet, directory, filter="TRUE")
     with served(tmp_path / "other", 1, name="bank") as other:
         assert "is an archive of network 'shop', but these brokers are of network 'bank'" in refusal(other, directory)
 

@@ -59,7 +59,7 @@ def test_invalid_values_are_null_and_counted() -> None:
 
 def test_a_decimal_without_a_float_of_the_same_digits_is_refused() -> None:
     layout = Layout(COLUMNS, "payload")
-    with pytest.raises(SparkError, match=r"'sum' has the value 12345678901234567890\.1234, which no float has"):
+    with pytest.raises(SparkError, match=r"'sum' has the value 12345678901234567890\.1234, which no float represents"):
         layout.plain(batch_of([VALUES[0] | {"sum": Decimal("12345678901234567890.1234")}]))
 
 

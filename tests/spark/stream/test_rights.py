@@ -55,7 +55,7 @@ def test_a_query_reads_what_its_user_may_and_no_more(tmp_path: Path) -> None:
             for user, text, why in (
                 ("ann", "TRUE", "user 'ann' may not subscribe to 'TRUE'"),
                 ("ann", "topic = 'bank'", "may not subscribe to"),
-                ("ben", "topic = 'news'", "user 'ben' may not read what was published before"),
+                ("ben", "topic = 'news'", "user 'ben' may not read history"),
             ):
                 with pytest.raises(Exception, match=why):
                     await read_as(user, text)

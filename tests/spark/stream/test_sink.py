@@ -95,7 +95,7 @@ def test_a_table_is_published_and_a_named_batch_once(spark: SparkSession, fleet:
     [
         ("array(1) AS t", {}, "append", "the column 't' is ARRAY<INT>, but an attribute is STRING"),
         ("1 AS n", {"url": "gapless://127.0.0.1:1", "timeout": "1"}, "append", "no broker could be reached"),
-        ("1 AS n", {}, "overwrite", "what is published cannot be taken back"),
+        ("1 AS n", {}, "overwrite", "published events cannot be withdrawn"),
     ],
 )
 def test_failed_writes_are_reported_in_one_sentence(

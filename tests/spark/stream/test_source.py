@@ -125,7 +125,7 @@ def test_a_restarted_stream_continues_where_it_was_in_the_same_network(
     assert _is_in_order(batches)
     with served(tmp_path / "other", 1, name="bank") as other, pytest.raises(StreamingQueryException) as caught:
         run(streaming(spark, other), tmp_path / "checkpoint", each)
-    assert "the checkpoint is of network 'shop', but these brokers are of network 'bank'" in complaint(caught)
+    assert "the checkpoint belongs to network 'shop', but these brokers are of network 'bank'" in complaint(caught)
 
 
 def _is_in_order(batches: list[tuple[int, list[str]]]) -> bool:
@@ -206,7 +206,7 @@ def test_a_query_starts_after_an_event_in_the_middle_of_what_was_published_toget
 def test_an_invalid_offset_is_reported_in_a_sentence(fleet: Fleet) -> None:
     reader = stream_reader(fleet)
     for wrong in ({"network": "shop", "position": 1793280000000000}, {"network": "shop"}, {"position": "p1"}):
-        with pytest.raises(Exception, match=r"which is no offset of this source .*; use another one"):
+        with pytest.raises(Exception, match=r"which is not an offset of this source .*; use another checkpoint"):
             reader.latestOffset(wrong, ReadAllAvailable())
     reader.stop()
 
@@ -241,7 +241,7 @@ def test_deleted_history_ends_a_query_or_is_counted(tmp_path: Path) -> None:
                 client.position()
         start = {"network": "shop", "position": str(begin)}
         strict = stream_reader(small)
-        with pytest.raises(Exception, match="are gone: no broker holds them any more; to go on without them set"):
+        with pytest.raises(Exception, match="are lost: no broker holds them any longer; to continue without them set"):
             strict.latestOffset(start, ReadAllAvailable())
         strict.stop()
         lenient = stream_reader(small, failOnDataLoss="false")

@@ -160,7 +160,9 @@ class Replay:
             if isinstance(record, records.Delivered) and not self._is_known(record.publisher):
                 self._unknown.setdefault(record.publisher, 0)
         else:
-            self.fault = f"{part} is no part of a trace that this Gapless can read: it does not say whose it is"
+            self.fault = (
+                f"{part} is not a part of a trace that this version of Gapless can read: it does not name its client"
+            )
 
     def _advance(self) -> Iterator[FactFor]:
         waiting: dict[str, set[str]] = {}
@@ -288,7 +290,7 @@ class Replay:
         self._events += 1
         client.steps += 1
         if record.seq <= client.published:
-            raise TraceError(f"client {client.name} publishes {record.seq} out of the order of its numbers")
+            raise TraceError(f"client {client.name} publishes {record.seq} out of order")
         client.published = record.seq
         order = self._order_of(record.attributes)
         past: dict[str, int] = {}

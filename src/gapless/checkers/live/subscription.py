@@ -151,7 +151,7 @@ class _BoundedJudge(SubscriptionChecker):
             case facts.Ended():
                 self._end(fact)
             case _:
-                raise AssertionError(f"{fact} is not about a subscription that was requested")
+                raise AssertionError(f"{fact} does not concern a subscription that was requested")
 
     def _at(self, time_ms: float) -> float:
         self._now_ms = max(self._now_ms, time_ms)

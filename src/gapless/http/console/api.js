@@ -32,7 +32,7 @@ const IDLE_MS = 8000;
 export async function* lines(query, signal) {
   const silence = new AbortController();
   let timer = 0;
-  const wait = () => { clearTimeout(timer); timer = setTimeout(() => silence.abort(new Error("it has said nothing for 8 s")), IDLE_MS); };
+  const wait = () => { clearTimeout(timer); timer = setTimeout(() => silence.abort(new Error("no data for 8 s")), IDLE_MS); };
   let reader = null;
   try {
     wait();

@@ -158,7 +158,7 @@ const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}â
 function choose(node) {
   parts.detail.hidden = false;
   show(parts.detail, detail(node, [
-    h("a", { class: "button", href: `#causes?position=${encodeURIComponent(node.position)}` }, "Put into the middle"),
+    h("a", { class: "button", href: `#causes?position=${encodeURIComponent(node.position)}` }, "Centre"),
     h("a", { class: "button", href: `#events?since=${encodeURIComponent(node.position)}` }, "Replay after it"),
   ]));
 }

@@ -37,7 +37,7 @@ export const clients = {
     const paused = Object.values(watch.now.brokers).filter((broker) => broker.paused).map((broker) => broker.name);
     const found = [
       ...blocked.map(([name, wait]) => h("div", { class: "finding" }, h("p", {}, `${name} ${wait.text}`), h("p", {}, "A broker admits a bounded number of publications that not all brokers have processed. Clients never block publishers."))),
-      ...paused.map((name) => h("div", { class: "finding" }, h("p", {}, `${name} holds its clients back: too much waits to be sent to its peers.`))),
+      ...paused.map((name) => h("div", { class: "finding" }, h("p", {}, `${name} blocks its clients, because its send queues are full.`))),
     ];
     show(parts.waits, found.length ? found : h("p", { class: "finding good" }, "Nothing blocks publishers."));
     this.watch = watch;
@@ -108,18 +108,18 @@ async function act(work, done) {
 }
 
 async function endClient(name) {
-  if (await ask({ title: "End this session?", text: `${name} loses its session, its subscriptions and its advertisements. What it published stays.`, action: "End session" })) {
+  if (await ask({ title: "End this session?", text: `${name} loses its session, its subscriptions and its advertisements. Its published events are kept.`, action: "End session" })) {
     await act(() => send("DELETE", `/api/clients/${encodeURIComponent(name)}`), `The session of ${name} has ended.`);
   }
 }
 
 async function move({ name, position }) {
-  const asked = await ask({ title: `Move ${name}`, text: "It continues after this place. An attached client is detached and attaches again. Events between the two places are skipped, or delivered again.", action: "Move", fields: [{ name: "to", label: "A position, a time, an age such as 10m, earliest, or now", value: position }] });
+  const asked = await ask({ title: `Move ${name}`, text: "It continues after this position. An attached client is detached and attaches again. Events between the two positions are skipped or redelivered.", action: "Move", fields: [{ name: "to", label: "A position, a time, an age such as 10m, earliest, or now", value: position }] });
   if (asked) await act(() => send("POST", `/durable/${encodeURIComponent(name)}/move`, asked), `${name} continues after ${asked.to}.`);
 }
 
 async function remove({ name }) {
-  if (await ask({ title: `Delete ${name}?`, text: "The network forgets what was acknowledged. An attached client is detached.", action: "Delete" })) {
+  if (await ask({ title: `Delete ${name}?`, text: "The network deletes its acknowledgements. An attached client is detached.", action: "Delete" })) {
     await act(() => send("DELETE", `/durable/${encodeURIComponent(name)}`), `${name} is deleted.`);
   }
 }

@@ -32,7 +32,7 @@ export const events = {
     parts = {
       filter, since, place, placeLabel, until, pace,
       run: h("button", { class: "primary" }, "Start"), status: h("p", { role: "status", class: "small muted" }, "Stopped."),
-      body: h("tbody"), held: h("span", { class: "pill warn", hidden: true }, "The list waits while you look at it"), detail: h("section", { class: "card", hidden: true, "aria-label": "The chosen event" }), publish: publishForm(),
+      body: h("tbody"), held: h("span", { class: "pill warn", hidden: true }, "The list is paused while you look at it"), detail: h("section", { class: "card", hidden: true, "aria-label": "The chosen event" }), publish: publishForm(),
     };
     parts.list = h("div", { class: "scroll events", tabindex: 0, role: "region", "aria-label": "Events", onpointerleave: schedule, onfocusout: schedule },
       h("table", {}, h("caption", { class: "unseen" }, "Events, newest first"), h("thead", {}, h("tr", {}, ["Time", "Event", "Attributes", "Payload"].map((name) => h("th", { scope: "col" }, name)))), parts.body));
@@ -88,7 +88,7 @@ async function toggle() {
     onState: (state, reason) => {
       if (state === "connected") say("Live: every matching event published from now on is shown.");
       if (state === "disconnected") { say(`Interrupted: ${reason.message}. Connecting again…`); note("The connection was interrupted; the stream continues without a gap."); }
-      if (state === "caught-up") note("Everything older was shown; from here on events are live.");
+      if (state === "caught-up") note("All earlier events were shown; events from here on are live.");
     },
   });
   try {
@@ -136,7 +136,7 @@ function draw() {
   const isHeld = running && kept.length && parts.body.children.length > 1 && isLookedAt();
   parts.held.hidden = !isHeld;
   if (isHeld) return;
-  if (!kept.length) return show(parts.body, h("tr", {}, h("td", { colspan: 4, class: "empty" }, "No event yet. Start, and publish something.")));
+  if (!kept.length) return show(parts.body, h("tr", {}, h("td", { colspan: 4, class: "empty" }, "No event yet. Press Start, and publish an event.")));
   show(parts.body, kept.map((event) => event.row ??= event.notice ? h("tr", { class: "notice" }, h("td", { colspan: 4 }, event.notice)) : row(event)));
 }
 

@@ -22,7 +22,7 @@ export const log = {
     parts = { broker, level, words, doctor: h("div", { class: "findings" }), body: h("tbody"), said: h("p", { class: "muted small", role: "status" }) };
     return [
       h("h1", {}, "Doctor and log"),
-      h("section", { class: "card" }, h("h2", {}, "What the doctor says of the network"), parts.doctor),
+      h("section", { class: "card" }, h("h2", {}, "Findings of the doctor"), parts.doctor),
       h("section", { class: "card" }, h("h2", {}, "Recent log"), h("div", { class: "row" }, h("label", {}, "Broker", broker), h("label", {}, "Level", level), h("label", { class: "wide" }, "With the words", words)), parts.said,
         h("div", { class: "scroll log", tabindex: 0, role: "region", "aria-label": "Log" }, h("table", {}, h("caption", { class: "unseen" }, "Log, newest first"), h("thead", {}, h("tr", {}, ["Time", "Level", "Message"].map((name) => h("th", { scope: "col" }, name)))), parts.body))),
     ];
@@ -45,7 +45,7 @@ export const log = {
       show(parts.broker, names.map((name) => h("option", { value: name }, name)));
       parts.broker.value = watch.now.here;
     }
-    show(parts.doctor, watch.now.findings.length ? watch.now.findings.map(finding) : h("p", { class: "finding good" }, "It finds nothing wrong."));
+    show(parts.doctor, watch.now.findings.length ? watch.now.findings.map(finding) : h("p", { class: "finding good" }, "It found no problem."));
   },
 };
 

@@ -27,7 +27,7 @@ export const metrics = {
   needs: "status",
   enter() {
     figures = CHARTS.map(() => h("figure", { class: "card chart" }));
-    return [h("div", { class: "head" }, h("h1", {}, "Metrics"), h("p", { class: "muted small" }, "The last half hour, as far as brokers remember it. Prometheus reads all of them from ", h("a", { href: "/metrics" }, "/metrics"), ".")), h("div", { class: "charts" }, figures)];
+    return [h("div", { class: "head" }, h("h1", {}, "Metrics"), h("p", { class: "muted small" }, "The last half hour, as far as brokers keep samples. Prometheus reads all metrics from ", h("a", { href: "/metrics" }, "/metrics"), ".")), h("div", { class: "charts" }, figures)];
   },
   leave() { figures = null; },
   update(watch) {

@@ -18,7 +18,7 @@ export const network = {
       h("div", { class: "split" },
         h("section", { class: "card" }, h("h2", {}, "Tree of brokers"), parts.tree,
           h("ul", { class: "legend" }, h("li", {}, "● up"), h("li", {}, "▲ held up or starting"), h("li", {}, "✕ down"), h("li", {}, "- - - handover"), h("li", {}, "→ takes over for"), h("li", {}, "line: traffic"), h("li", {}, "number: events delivered per second"))),
-        h("div", { class: "column" }, parts.detail, h("section", { class: "card" }, h("h2", {}, "What changed since this page was opened"), h("div", { class: "scroll happened", role: "log", "aria-label": "What changed", tabindex: 0 }, parts.happened)))),
+        h("div", { class: "column" }, parts.detail, h("section", { class: "card" }, h("h2", {}, "Changes since this page was opened"), h("div", { class: "scroll happened", role: "log", "aria-label": "What changed", tabindex: 0 }, parts.happened)))),
       h("section", { class: "card" }, h("h2", {}, "Brokers"), parts.list),
     ];
   },
@@ -86,7 +86,7 @@ function detail(watch, broker) {
   const { now } = watch;
   const heading = h("h2", {}, `Broker ${broker.name} `, pill(kindOf(broker.state), broker.state));
   if (broker.state === "down") {
-    const why = { nobody: "Nobody listens at its address.", frozen: "It accepts connections and does not answer.", unreachable: "It cannot be reached.", "turned-down": "It refuses the question." };
+    const why = { nobody: "Nothing listens at its address.", frozen: "It accepts connections and does not answer.", unreachable: "It cannot be reached.", "turned-down": "It refuses the request." };
     const [by, successor] = exclusions(now).get(broker.name) ?? [];
     return [heading, h("p", {}, `${why[broker.silence] ?? ""} ${broker.why ?? ""}`), by ? h("p", {}, successor ? `Excluded; ${successor} takes over for it.` : "Excluded by the others.") : null];
   }

@@ -291,7 +291,7 @@ class GaplessBroker(BrokerNode):
     def _begin_anew(self, old: BrokerState) -> None:
         """Start the next incarnation after the others have excluded this one. It keeps this one's promises and
         journals."""
-        sessions.dismiss_all(old, "its broker was excluded by the others, and joins again")
+        sessions.dismiss_all(old, "its broker was excluded by the others, and rejoins")
         number = max(old.status(old.name).sealed_below, old.number + 1)
         s = BrokerState(old.name, number, self._topology, old.options)
         s.effects, s.clock, s.disk, s.memory = old.effects, old.clock, old.disk, old.memory

@@ -54,7 +54,7 @@ TEXTS_AT_ONCE = 50
 def check_message(s: BrokerState, client: str, message: Any) -> None:
     """Reject a message that no regular client sends, whatever the state of its session."""
     if message.session < 1:
-        raise CallError(f"{client!r} speaks of session {message.session}: sessions are counted from 1")
+        raise CallError(f"{client!r} names session {message.session}, but sessions are numbered from 1")
     if message.session > NUMBER_MAX:
         check_numbers(client, message.session)
     match message:
@@ -77,7 +77,7 @@ def check_message(s: BrokerState, client: str, message: Any) -> None:
         case ClientUnsubscribe():
             check_name(client, message.subscription)
         case ClientWish() if message.broker not in s.topology.overlay:
-            raise CallError(f"{client!r} wishes for broker {message.broker[:100]!r}, which this network does not have")
+            raise CallError(f"{client!r} prefers broker {message.broker[:100]!r}, which is not in this network")
         case ClientLost():
             if len(message.times) > TIMES_MAX:
                 raise CallError(
@@ -96,7 +96,10 @@ def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
         message.base, message.settled,
     )  # fmt: skip
     if message.resumes >= message.session:
-        raise CallError(f"{client!r} opens session {message.session}, and goes on with {message.resumes}, a later one")
+        raise CallError(
+            f"{client!r} opens session {message.session}, which is earlier than the session that it resumes, "
+            f"{message.resumes}"
+        )
     if message.confirmed > message.published:
         raise CallError(f"{client!r} published {message.published} events, of which {message.confirmed} are confirmed")
     if message.incarnation is None:
@@ -104,14 +107,16 @@ def _check_attach(s: BrokerState, client: str, message: Attach) -> None:
     broker, number = message.incarnation
     check_numbers(client, number)
     if broker not in s.topology.overlay or (broker == s.name and number > s.number):
-        raise CallError(f"{client!r} comes from {broker[:100]!r}, incarnation {number}, which this network never had")
+        raise CallError(
+            f"{client!r} comes from {broker[:100]!r}, incarnation {number}, which never was in this network"
+        )
 
 
 def _check_positions(client: str, message: ClientSubscribe) -> None:
     if not -1 <= message.since <= TIMESTAMP_MAX or not 0 <= message.until <= TIMESTAMP_MAX:
         raise CallError(f"{client!r} reads from {message.since} to {message.until}: positions go to {TIMESTAMP_MAX}")
     if message.is_resumed and message.since < 0:
-        raise CallError(f"{client!r} resumes {message.subscription!r} at no position")
+        raise CallError(f"{client!r} resumes {message.subscription!r} without a position")
     if message.survey is not None and (message.survey.events < 1 or message.survey.size < 0 or not message.until):
         raise CallError(f"{client!r} surveys up to {message.until}, {message.survey}: it needs an end and a volume")
     if len(message.ticket) > TICKET_MAX:
@@ -122,7 +127,7 @@ def _parse(client: str, text: str) -> Filter:
     try:
         return parse(text)
     except FilterError as error:
-        raise CallError(f"{client!r} asks for a filter that cannot be read: {error}") from None
+        raise CallError(f"{client!r} sent a filter that cannot be parsed: {error}") from None
 
 
 def _check_events(client: str, events: EventRun) -> None:
@@ -132,9 +137,9 @@ def _check_events(client: str, events: EventRun) -> None:
     if events.publisher != client:
         raise CallError(f"{client!r} cannot publish in the name of {events.publisher[:100]!r}")
     if events.numbers:
-        raise CallError(f"{client!r} publishes {len(events)} events whose numbers do not follow on each other")
+        raise CallError(f"{client!r} publishes {len(events)} events whose numbers are not consecutive")
     if events.first < 1:
-        raise CallError(f"{client!r} publishes number {events.first}: numbers are counted from 1")
+        raise CallError(f"{client!r} publishes number {events.first}, but numbers begin with 1")
     if "" in table.shared or "" in table.columns:
         raise CallError(f"{client!r} publishes an attribute without a name; give it one")
 
@@ -185,8 +190,8 @@ def _check_burden(session: Session, name: str, text: str) -> None:
         )
     if session.effort + parse(text).effort - (known.effort if known else 0) > EFFORT_MAX:
         raise CallError(
-            f"the filters of {session.client!r} take more than {EFFORT_MAX:,} steps to be understood; write them "
-            "simpler, or use a further client"
+            f"the filters of {session.client!r} take more than {EFFORT_MAX:,} steps to be parsed; simplify them, "
+            "or use a further client"
         )
 
 
@@ -230,15 +235,15 @@ def _check_queue(s: BrokerState, client: str, events: EventRun) -> None:
     queued = len(events) + (session.queued_events if session is not None else 0)
     if queued > 2 * s.options.client_window:
         raise CallError(
-            f"{client!r} has more than {2 * s.options.client_window:,} publications that have to wait; advertise what "
-            "you publish, and wait until it is confirmed"
+            f"{client!r} has more than {2 * s.options.client_window:,} waiting publications; advertise the "
+            "events, and wait until they are confirmed"
         )
 
 
 def check_room(s: BrokerState, client: str, message: Any) -> None:
     """Reject a message that has to be deferred if the client has too many deferred messages already."""
     if s.waiting_weights.get(client, 0) + _weight(message) > _weight_max(s):
-        raise CallError(f"{client!r} says more than {_weight_max(s):,} things while its broker has no time for them")
+        raise CallError(f"{client!r} sends more than {_weight_max(s):,} messages while its broker cannot process them")
 
 
 def note_arrival(s: BrokerState, client: str, message: Any) -> bool:

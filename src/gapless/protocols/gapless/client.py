@@ -126,7 +126,7 @@ class GaplessClient(ClientNode):
 
     def _subscribe(self, call: Subscribe) -> None:
         if call.subscription in self._durable:
-            self._connection.emit(Rejected(call, f"{call.subscription!r} is taken; give it another name"))
+            self._connection.emit(Rejected(call, f"the name {call.subscription!r} is in use; choose another name"))
         elif not call.name:
             self._deliveries.subscribe(call)
         elif self._connection.parse(call) is not None:

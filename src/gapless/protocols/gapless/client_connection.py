@@ -55,7 +55,7 @@ class ClientConnection:
         is_advertisement = isinstance(call, Advertise)
         name = call.advertisement if isinstance(call, Advertise) else call.subscription
         if name in (self.advertised if is_advertisement else self.subscribed):
-            self.emit(Rejected(call, f"{name!r} is taken; give it another name"))
+            self.emit(Rejected(call, f"the name {name!r} is in use; choose another name"))
             return None
         try:
             held = (*self.subscribed.items(), *self.advertised.items())

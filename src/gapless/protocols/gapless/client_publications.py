@@ -164,7 +164,7 @@ class ClientPublications:
         """Withdraw an advertisement."""
         offer = self._offers.get(call.advertisement)
         if offer is None or offer.ends_after is not None:
-            reason = f"there is no advertisement {call.advertisement!r} to take back"
+            reason = f"there is no advertisement {call.advertisement!r} to withdraw"
             self._connection.emit(Rejected(call, reason))
             return
         offer.ends_after = self.last

@@ -224,12 +224,12 @@ def restore(s: BrokerState, contents: DiskContents) -> None:
         is_whole = _restore_journals(s, contents)
         _restore_entries(s, contents)
     except msgspec.DecodeError as error:
-        raise StorageError(f"what the disk of {s.name} holds cannot be read: {error}; {_WAY_OUT}") from None
+        raise StorageError(f"the data on the disk of {s.name} cannot be read: {error}; {_WAY_OUT}") from None
     s.memory = Memory.DISK if is_whole else Memory.NONE
     s.disk.are_statuses_changed = True
 
 
-_WAY_OUT = "take the version of gapless that wrote it, or an empty directory: what f others hold is not lost"
+_WAY_OUT = "use the version of Gapless that wrote it, or an empty directory: f other brokers hold its data"
 
 
 def _check_format(s: BrokerState, contents: DiskContents) -> None:

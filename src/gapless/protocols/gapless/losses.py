@@ -9,7 +9,7 @@ Some lost events may be **settled**: all brokers had processed them, so active s
 only history reads miss them. The publisher knows up to which number, because confirmations contain it.
 
 A special event, the **tombstone**, reports a loss. It is admitted like any event, before later events of the publisher.
-Therefore f other brokers hold it, it arrives in its place between earlier and later events, it is part of history, and
+Therefore f other brokers hold it, it arrives between earlier and later events, it is part of history, and
 it arrives once. It goes to every subscription that overlaps with the advertised filters. The client subtracts the
 numbers that have arrived or were never due.
 

@@ -15,7 +15,7 @@ def check_numbers(client: str, *numbers: int) -> None:
     """Reject numbers that cannot be counts."""
     for number in numbers:
         if not 0 <= number <= NUMBER_MAX:
-            raise CallError(f"{client!r} speaks of number {number}: numbers go from 0 to {NUMBER_MAX}")
+            raise CallError(f"{client!r} names number {number}, but numbers are from 0 to {NUMBER_MAX}")
 
 
 def check_name(client: str, name: str) -> None:

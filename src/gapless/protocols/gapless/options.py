@@ -73,4 +73,6 @@ class GaplessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("history_s must be at least 0")
         unknown = [name for name in self.switched_off if name not in RULES]
         if unknown:
-            raise ValueError(f"there is no rule {unknown[0]!r} to switch off; it has: {', '.join(sorted(RULES))}")
+            raise ValueError(
+                f"there is no rule {unknown[0]!r} to switch off; the rules are: {', '.join(sorted(RULES))}"
+            )

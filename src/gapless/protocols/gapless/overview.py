@@ -124,7 +124,7 @@ def _why_waiting(s: BrokerState, session: Session) -> str:
     if not s.is_dead(old):
         return f"{old.broker} has not closed its last session, and is not excluded"
     if session.last_closed is None:
-        return f"nobody has told its last number in the journal of {old.broker}"
+        return f"no broker has reported its last number in the journal of {old.broker}"
     return "there is no final position after its last session"
 
 

@@ -25,7 +25,7 @@ SESSIONS_REMEMBERED = 10_000
 ISOLATION_TIMER = "isolation"
 ISOLATION_US = 1_000_000
 """The time without enough reachable acceptors after which a broker sends its clients to other brokers."""
-ISOLATED = "its broker hears too few others to confirm anything"
+ISOLATED = "its broker hears too few other brokers to confirm publications"
 
 
 # ---- closing -------------------------------------------------------------------------------------------------

@@ -208,7 +208,7 @@ def why_too_small(overlay: Overlay, f: int, history_bytes: int) -> str | None:
     if history_bytes < needed:
         return (
             f"history_bytes = {history_bytes:,} is too small: one broker holds {journals} journals, and each needs "
-            f"{WINDOW_MIN} KiB for what not all brokers have processed; set it to {needed:,} or more"
+            f"{WINDOW_MIN} KiB for events that some broker has not processed; set it to {needed:,} or more"
         )
     return None
 

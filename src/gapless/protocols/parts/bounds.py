@@ -29,6 +29,6 @@ def check_readings(client: str, count: int) -> None:
     """Raise an error if too many of a client's subscriptions read history at a time."""
     if count > READINGS_MAX:
         raise CallError(
-            f"{client!r} reads history with more than {READINGS_MAX} subscriptions at a time; let some end, or go over "
-            "to what is published, or use a further client"
+            f"{client!r} reads history with more than {READINGS_MAX} subscriptions at a time; wait "
+            "until some end or become live, or use a further client"
         )

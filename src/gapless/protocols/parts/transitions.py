@@ -36,7 +36,7 @@ class _Followed:
     def __set__(self, holder: Any, new: Enum) -> None:
         old = holder.__dict__.get(self._name)
         if old is not None and new is not old and new not in self._table[old]:
-            raise AssertionError(f"{self._owner}.{self._name} cannot go from {old.value} to {new.value}")
+            raise AssertionError(f"{self._owner}.{self._name} cannot change from {old.value} to {new.value}")
         holder.__dict__[self._name] = new
 
 

@@ -60,9 +60,9 @@ class Threads:
 def threads_of(scenario: Scenario, from_ms: float) -> Threads:
     """Return the actions of a scenario, grouped by thread."""
     if any(client.join_ms for client in scenario.clients):
-        raise ScenarioError("clients that join late cannot be explored: leave join_ms out")
+        raise ScenarioError("clients that join late cannot be explored: leave out join_ms")
     if scenario.network.disks is not None:
-        raise ScenarioError("brokers with disks cannot be explored: leave network.disks out")
+        raise ScenarioError("brokers with disks cannot be explored: leave out network.disks")
     rows = sorted((*scenario.actions, *scenario.faults), key=lambda row: row.at_ms)
     before = [act for row in rows if row.at_ms < from_ms for act in _acts(row)]
     found: dict[tuple[str, ...], list[Act]] = {}

@@ -57,7 +57,7 @@ class Gallery:
         if self._directory.exists() and any(self._directory.iterdir()) and not marker.exists():
             first = min(entry.name for entry in self._directory.iterdir())
             raise ExperimentError(
-                f"{self._directory} holds something other than figures ({first}); choose another directory"
+                f"{self._directory} contains something other than figures ({first}); choose another directory"
             )
         self._directory.mkdir(parents=True, exist_ok=True)
         marker.touch()

@@ -130,7 +130,7 @@ class LossyLinks(ScenarioWorkload, frozen=True):
                 at_ms += self.burst_ms + dice.expovariate(1 / between_ms) + 0.01
 
     def _relinks(self, edges: Sequence[tuple[str, str]], dice: random.Random) -> Iterator[Fault]:
-        """Yield link replacements; each new link joins the two parts at brokers drawn anew."""
+        """Yield link replacements; each new link joins the two parts at newly drawn brokers."""
         left = list(edges)
         for turn in range(self.relinks):
             old = left.pop(dice.randrange(len(left)))

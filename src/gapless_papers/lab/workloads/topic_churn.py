@@ -60,7 +60,7 @@ class TopicChurn(TopicWorkload, frozen=True):
         again = len(set(leaving) & set(joining))
         come = self.messages * (len(members) - len(leaving) + len(joining)) - len(joining) - again
         if self.algorithm != "repaired":
-            raise ExperimentError("is_model knows the repaired algorithm only")
+            raise ExperimentError("is_model supports only the repaired algorithm")
         return {
             "deliveries": [("others", come - self.messages), ("own", self.messages)],
             "false-positives": [("count", len(leaving))],

@@ -84,7 +84,7 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
     def check_model(self) -> None:
         """Reject parameters that make messages wait for anything but transmitters, which models do not support."""
         if self.processing_queue or set(self.free) != {"Ack", "ToRoot"}:
-            raise ExperimentError("is_model knows no queue for the processor, and no price of an Ack or ToRoot")
+            raise ExperimentError("is_model supports no queue for the processor, and no cost of an Ack or ToRoot")
 
     def compute(
         self, protocol: str, topics: Sequence[str], publications: Sequence[tuple[float, int, str]]
@@ -94,7 +94,7 @@ class TopicWorkload(ScenarioWorkload, frozen=True):
         """
         self.check_model()
         if self.jitter_ms:
-            raise ExperimentError("is_model knows no jitter here")
+            raise ExperimentError("is_model supports no jitter here")
         queues = TreeQueues(
             self.nodes, round(1000 * (self.propagation_ms + self.processing_ms)), round(1000 * self.transmission_ms),
             largest_first=self.first == "largest",

@@ -63,7 +63,7 @@ class TreeSubscriptions(ScenarioWorkload, frozen=True):
         if self.distance is not None and not 0 <= self.distance <= 2 * self.depth:
             raise ValueError(f"no two brokers of a tree of depth {self.depth} are {self.distance} hops apart")
         if not 0 <= self.covered <= 1:
-            raise ValueError(f"covered is {self.covered:g}, which is no probability; choose from 0 to 1")
+            raise ValueError(f"covered is {self.covered:g}, which is not a probability; choose a number from 0 to 1")
         if not 0 <= self.pivot <= self.depth:
             raise ValueError(f"pivot is {self.pivot}, but a leaf is {self.depth} hops below the root")
         if self.gap_ms < 0:

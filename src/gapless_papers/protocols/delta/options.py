@@ -37,6 +37,8 @@ class DeltaOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
-            raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")
+            raise ValueError(
+                f"there is no repair {unknown[0]!r} to switch off; the repairs are: {', '.join(sorted(REPAIRS))}"
+            )
         if self.patience_ms < 0 or self.window < 1:
             raise ValueError("patience_ms cannot be negative, and window must be at least 1")

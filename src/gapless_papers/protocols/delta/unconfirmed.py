@@ -25,7 +25,7 @@ class Unconfirmed:
         self.tags: Tags = NO_TAGS
         self.missed = NOTHING
         self.senders: dict[str, tuple[int, Number]] = {}
-        """The senders, each with its number for the message and its session; a restarted sender numbers anew."""
+        """The senders, each with its number for the message and its session; a restarted sender renumbers."""
         self.waiting: dict[str, tuple[str, ...]] = {}
         """The receivers that have to confirm it: brokers with the gates they serve, and clients with their
         subscriptions.

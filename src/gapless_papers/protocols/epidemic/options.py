@@ -73,7 +73,9 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name in ("forward_probability", "publisher_probability"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name):g}, which is no probability; choose from 0 to 1")
+                raise ValueError(
+                    f"{name} is {getattr(self, name):g}, which is not a probability; choose a number from 0 to 1"
+                )
         for name in ("gossip_ms", "give_up_ms", "resend_ms"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name):g}, but must be more than 0")
@@ -85,7 +87,7 @@ class EpidemicOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"gossip_max_ms is {self.gossip_max_ms:g}, less than gossip_ms, which is {self.gossip_ms:g}"
             )
         if self.hold_ms < 0:
-            raise ValueError(f"hold_ms is {self.hold_ms:g}, which is negative; 0 holds nothing")
+            raise ValueError(f"hold_ms is {self.hold_ms:g}, but must not be negative")
 
     @property
     def pulls(self) -> bool:

@@ -89,5 +89,5 @@ class GryphonClient(NumberedClient):
 
     def _objection(self, call: Advertise | Subscribe | Publish) -> str:
         if self._stream.is_full:
-            return f"broker {self._broker!r} has not taken your last {self._stream.kept} calls; try later"
+            return f"broker {self._broker!r} has not accepted the last {self._stream.kept} calls; try later"
         return ""

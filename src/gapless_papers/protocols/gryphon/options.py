@@ -31,4 +31,6 @@ class GryphonOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} must be at least 1")
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
-            raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")
+            raise ValueError(
+                f"there is no repair {unknown[0]!r} to switch off; the repairs are: {', '.join(sorted(REPAIRS))}"
+            )

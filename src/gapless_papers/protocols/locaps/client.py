@@ -67,9 +67,9 @@ class LocapsClient(NumberedClient):
         if not isinstance(call, Publish):
             return ""
         if self._held_back >= HELD_MAX:
-            return f"{self._held_back} publications wait for your advertisements to be stable; try later"
+            return f"{self._held_back} publications wait for stable advertisements; try again later"
         if len(self._events) >= HELD_MAX:
-            return f"{len(self._events)} publications have not come through yet; try later"
+            return f"{len(self._events)} publications are not confirmed yet; try again later"
         return ""
 
     def _took_back(self, number: int, offer: Offer) -> None:

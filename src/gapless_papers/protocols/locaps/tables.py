@@ -75,7 +75,7 @@ class Tables(parts.Tables[Subscription, Advertisement]):
 
     def enter_subscription(self, subscription: Subscription) -> None:
         """Add a subscription."""
-        assert subscription.name not in self.subscriptions, f"{subscription.name} is known already"
+        assert subscription.name not in self.subscriptions, f"{subscription.name} is already known"
         super().enter_subscription(subscription)
 
     def drop_advertisement(self, name: str) -> Advertisement:

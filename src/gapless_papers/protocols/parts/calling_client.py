@@ -105,11 +105,11 @@ class CallingClient(ClientNode):
         self._effects.append(Rejected(call, reason))
 
     def _reject_taken(self, call: Advertise | Subscribe, name: str) -> None:
-        self._reject(call, f"{name!r} is taken; give it another name")
+        self._reject(call, f"the name {name!r} is in use; choose another name")
 
     def _reject_unknown(self, call: Unadvertise | Unsubscribe) -> None:
         if isinstance(call, Unadvertise):
-            self._reject(call, f"there is no advertisement {call.advertisement!r} to take back")
+            self._reject(call, f"there is no advertisement {call.advertisement!r} to withdraw")
         else:
             self._reject(call, f"there is no subscription {call.subscription!r} to end")
 

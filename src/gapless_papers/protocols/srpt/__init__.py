@@ -46,7 +46,7 @@ def _client(place: ClientPlace, options: SrptOptions) -> TopicClient:
 PROTOCOL = ProtocolSpec(
     name="srpt",
     guarantee="topic-causal",
-    summary="Single root per topic: everything through one broker and one tree, as in Scribe; topics only; no faults",
+    summary="One root per topic: all its events pass one broker and one tree, as in Scribe; topics only; no faults",
     options=SrptOptions,
     broker=SrptBroker,
     client=_client,

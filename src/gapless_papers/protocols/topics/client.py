@@ -121,9 +121,9 @@ class TopicClient(CallingClient):
         if not isinstance(topic, str):
             self._reject(call, "the event has no topic; give it a string attribute 'topic'")
         elif not self._topics[topic]:
-            self._reject(call, f"you neither subscribe to topic {topic!r} nor advertise it; do so first")
+            self._reject(call, f"this client neither subscribes to topic {topic!r} nor advertises it; do so first")
         elif self._window is not None and len(self._unconfirmed) >= self._window:
-            self._reject(call, f"{len(self._unconfirmed)} of your publications are still on their way; try later")
+            self._reject(call, f"{len(self._unconfirmed)} publications are not confirmed yet; try again later")
         else:
             self._send(ClientPublish(topic, self._next_event(call)))
             if self._window is not None:

@@ -37,9 +37,9 @@ def refusal(overlay: Overlay, _f: int = 0, _options: Any = None) -> str | None:
     count = len(overlay.brokers)
     if count & (count - 1):
         below, above = 1 << (count.bit_length() - 1), 1 << count.bit_length()
-        return f"a hypercube has a power of two of brokers, and there are {count}; take {below} or {above}"
+        return f"the number of brokers of a hypercube must be a power of two, but is {count}; use {below} or {above}"
     if count > BROKERS_MAX:
-        return f"it has numbers for {BROKERS_MAX:,} brokers, and there are {count:,}; take fewer"
+        return f"the maximum number of brokers is {BROKERS_MAX:,}, but there are {count:,}; use fewer"
     return None
 
 

@@ -21,4 +21,6 @@ def topic_of(text: str) -> str:
             return topic
         case Comparison("=", Literal(str(topic)), Attribute("topic")):
             return topic
-    raise TopicError(f"the filter {text!r} is no topic, and this protocol serves topics only; write topic = 'name'")
+    raise TopicError(
+        f"the filter {text!r} is not a topic, but this protocol supports only topics; write topic = 'name'"
+    )

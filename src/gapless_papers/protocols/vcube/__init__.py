@@ -64,7 +64,7 @@ def _client(place: ClientPlace, options: VcubeOptions) -> TopicClient:
 PROTOCOL = ProtocolSpec(
     name="vcube",
     guarantee="topic-causal",
-    summary="VCube-PS: a tree of its own for each publisher, over a hypercube; topics only; no broker faults",
+    summary="VCube-PS: a separate tree for each publisher, over a hypercube; topics only; no broker faults",
     options=VcubeOptions,
     broker=VcubeBroker,
     client=_client,

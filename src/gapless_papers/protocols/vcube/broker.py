@@ -144,7 +144,8 @@ class VcubeBroker(BrokerNode):
         if topic is None:
             if len(self._topics) >= self._options.topics_max:
                 reason = (
-                    f"your broker serves {len(self._topics):,} topics and no more; take one of those, or another broker"
+                    f"the broker already serves {len(self._topics):,} topics, which is the maximum; use one of "
+                    "these, or another broker"
                 )
                 self._effects.append(Send(client, Refused(number, reason)))
                 return

@@ -47,7 +47,9 @@ class VcubeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         unknown = [name for name in self.switched_off if name not in REPAIRS]
         if unknown:
-            raise ValueError(f"there is no repair {unknown[0]!r} to switch off; it has: {', '.join(sorted(REPAIRS))}")
+            raise ValueError(
+                f"there is no repair {unknown[0]!r} to switch off; the repairs are: {', '.join(sorted(REPAIRS))}"
+            )
         for name in ("topics_max", "client_window", "waiting_max"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 1")

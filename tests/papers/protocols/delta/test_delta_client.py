@@ -174,10 +174,10 @@ def test_advertisements_are_accepted_at_once() -> None:
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (Subscribe("s", "x = 2"), "'s' is taken; give it another name"),
-        (Advertise("a", "x = 2"), "'a' is taken; give it another name"),
+        (Subscribe("s", "x = 2"), "the name 's' is in use; choose another name"),
+        (Advertise("a", "x = 2"), "the name 'a' is in use; choose another name"),
         (Unsubscribe("t"), "there is no subscription 't' to end"),
-        (Unadvertise("b"), "there is no advertisement 'b' to take back"),
+        (Unadvertise("b"), "there is no advertisement 'b' to withdraw"),
     ],
     ids=str,
 )

@@ -49,10 +49,10 @@ def test_advertisements_are_stable_at_once() -> None:
     node = client()
     assert steps(node, Advertise("a", "TRUE")) == [Advertised("a")]
     (taken,) = steps(node, Advertise("a", "TRUE"))
-    assert (type(taken), taken.reason) == (Rejected, "'a' is taken; give it another name")
+    assert (type(taken), taken.reason) == (Rejected, "the name 'a' is in use; choose another name")
     assert steps(node, Unadvertise("a")) == []
     (missing,) = steps(node, Unadvertise("a"))
-    assert missing.reason == "there is no advertisement 'a' to take back"
+    assert missing.reason == "there is no advertisement 'a' to withdraw"
 
 
 def test_a_subscription_lasts_from_its_acceptance_to_its_end() -> None:
@@ -71,7 +71,7 @@ def test_mistakes_are_answered() -> None:
     node = client()
     steps(node, Subscribe("s", "TRUE"))
     for call, reason in (
-        (Subscribe("s", "TRUE"), "'s' is taken; give it another name"),
+        (Subscribe("s", "TRUE"), "the name 's' is in use; choose another name"),
         (Unsubscribe("t"), "there is no subscription 't' to end"),
         (Subscribe("t", "x <"), "expected"),
     ):

@@ -233,7 +233,7 @@ def test_the_number_of_streams_with_an_expected_number_is_bounded() -> None:
         for source in ("S", "T", "U"):
             losses.note(stamped(1, source, a=1), ["a"], 0)
         losses.note(stamped(3, "S", a=3), ["a"], 0)
-        assert len(losses) == 0, "S was forgotten, and starts anew"
+        assert len(losses) == 0, "S was forgotten, and starts again"
         losses.note(stamped(3, "U", a=3), ["a"], 0)
         assert losses.of_pattern("a") == {"U": (2,)}
     finally:
@@ -297,11 +297,14 @@ def test_a_neighbour_learns_the_set_whatever_gets_lost(acts: list[str]) -> None:
     ("options", "message"),
     [
         ({"recovery": "hope"}, "Invalid enum value 'hope'"),
-        ({"forward_probability": 1.5}, "forward_probability is 1.5, which is no probability; choose from 0 to 1"),
+        (
+            {"forward_probability": 1.5},
+            "forward_probability is 1.5, which is not a probability; choose a number from 0 to 1",
+        ),
         ({"gossip_ms": 0}, "gossip_ms is 0, but must be more than 0"),
         ({"gossip_max_ms": 5}, "gossip_max_ms is 5, less than gossip_ms, which is 30"),
         ({"buffer": 0}, "buffer is 0, but must be at least 1"),
-        ({"hold_ms": -1}, "hold_ms is -1, which is negative; 0 holds nothing"),
+        ({"hold_ms": -1}, "hold_ms is -1, but must not be negative"),
         ({"gosip_ms": 3}, "protocol 'epidemic' has no option 'gosip_ms'; did you mean 'gossip_ms'?"),
     ],
 )

@@ -109,7 +109,7 @@ def test_calls_that_the_broker_does_not_accept_are_bounded() -> None:
     for call in (Publish({}), Subscribe("s", "TRUE"), Advertise("more", "TRUE")):
         [refused] = bench.step(call)
         assert isinstance(refused, Rejected)
-        assert "has not taken your last 2 calls" in refused.reason
+        assert "has not accepted the last 2 calls" in refused.reason
     assert bench.step(Unadvertise("a")) == [ClientUnadvertise(1)]
     bench.step(Received("b", Acknowledgement(3)))
     assert bench.step(Subscribe("s", "TRUE")) == [ClientSubscribe(2, "TRUE")]

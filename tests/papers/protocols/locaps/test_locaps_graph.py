@@ -37,7 +37,7 @@ FOUND = {
     "one_marker_for_all": ("own-markers", "gap"),
     "answer_past_the_pivot": ("pivots", "missing-effect"),
     "effect_before_the_pivots": ("pivots", "missing-effect"),
-    "publisher_told_later": ("together", "missing-effect"),
+    "publisher_notified_later": ("together", "missing-effect"),
     "cover_forgotten_too_soon": ("two-steps", "gap"),
 }
 """By scenario, the repair that it needs, and the symptom without it. (Without `numbers` the start is merely late.)"""
@@ -81,7 +81,7 @@ def test_without_numbers_there_are_no_findings(options: dict[str, Any], times: i
 
 def test_the_cascade_replaces_the_repair_together() -> None:
     """Algorithm 1, lines 14 to 21: a publisher that learns of a subscription from another's marker answers it."""
-    scenario = load_scenario(SCENARIOS / "publisher_told_later.toml")
+    scenario = load_scenario(SCENARIOS / "publisher_notified_later.toml")
     assert try_scenario(with_options(scenario, switched_off=["together"], cascade=True)).status == "valid"
 
 
@@ -98,10 +98,10 @@ def test_scenarios_that_once_failed_are_valid(seed: int) -> None:
         "answered_by_one_whose_broker_failed",
         "both_kept_until_the_last_pivot",
         "broker_suspected_by_a_client",
-        "client_comes_to_an_excluded_broker",
+        "client_connects_to_an_excluded_broker",
         "event_missed_after_the_subscription_was_active",
         "own_marker_before_the_pivots_agree",
-        "pivots_away_from_the_covers_way",
+        "pivots_off_the_covers_path",
         "pivots_far_from_the_cover_of_36_brokers",
         "publisher_moved_to_the_covers_broker",
         "sent_again_while_it_waits",
@@ -151,7 +151,7 @@ def test_on_a_tree_it_makes_its_own_bypasses(seed: int) -> None:
 
 
 def test_on_graphs_there_are_crashes_only() -> None:
-    with pytest.raises(ScenarioError, match="on graphs there are crashes only, and you ask for cut"):
+    with pytest.raises(ScenarioError, match="on graphs there are crashes only, but faults is cut"):
         generate_on_graph(0, "locaps", "cut")
 
 

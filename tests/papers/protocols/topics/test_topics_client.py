@@ -81,7 +81,7 @@ def test_a_topic_filter_can_be_written_in_either_order() -> None:
 )
 def test_any_other_filter_is_rejected_with_a_hint(text: str) -> None:
     call = Subscribe("s", text)
-    reason = f"the filter {text!r} is no topic, and this protocol serves topics only; write topic = 'name'"
+    reason = f"the filter {text!r} is not a topic, but this protocol supports only topics; write topic = 'name'"
     assert ClientBench().call(call) == [Rejected(call, reason)]
 
 
@@ -96,7 +96,7 @@ def test_a_name_is_unique_among_its_kind() -> None:
     bench.call(Subscribe("x", "topic = 'news'"))
     assert isinstance(bench.call(Advertise("x", "topic = 'news'"))[0], Send)
     again = Subscribe("x", "topic = 'other'")
-    assert bench.call(again) == [Rejected(again, "'x' is taken; give it another name")]
+    assert bench.call(again) == [Rejected(again, "the name 'x' is in use; choose another name")]
 
 
 def test_a_subscription_is_active_with_its_cuts_when_the_broker_is_a_member() -> None:
@@ -137,7 +137,7 @@ def test_ends_of_nothing_are_rejected() -> None:
     bench = ClientBench().subscribed()
     for call, what in (
         (Unsubscribe("x"), "subscription 'x' to end"),
-        (Unadvertise("s"), "advertisement 's' to take back"),
+        (Unadvertise("s"), "advertisement 's' to withdraw"),
     ):
         assert bench.call(call) == [Rejected(call, f"there is no {what}")]
 
@@ -153,7 +153,7 @@ def test_subscribers_and_advertisers_may_publish(use: Subscribe | Advertise) -> 
 def test_publishing_without_a_subscription_or_advertisement_is_rejected() -> None:
     bench = ClientBench()
     call = Publish({"topic": "news"})
-    reason = "you neither subscribe to topic 'news' nor advertise it; do so first"
+    reason = "this client neither subscribes to topic 'news' nor advertises it; do so first"
     assert bench.call(call) == [Rejected(call, reason)]
     bench.call(Advertise("a", "topic = 'news'"))
     bench.call(Unadvertise("a"))
@@ -181,7 +181,7 @@ def test_the_window_is_a_bound() -> None:
     call = Publish({"topic": "news"})
     bench.call(call)
     bench.call(call)
-    assert bench.call(call) == [Rejected(call, "2 of your publications are still on their way; try later")]
+    assert bench.call(call) == [Rejected(call, "2 publications are not confirmed yet; try again later")]
     bench.receive(Taken(1))
     assert isinstance(bench.call(call)[0], Published)
     assert bench.client.state_size() == {"subscriptions": 1, "advertisements": 0, "unconfirmed": 2}

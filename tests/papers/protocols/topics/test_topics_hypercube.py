@@ -120,6 +120,6 @@ def test_powers_of_two_are_taken(count: int) -> None:
 
 
 def test_other_numbers_are_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refusal(chain(6)) == "a hypercube has a power of two of brokers, and there are 6; take 4 or 8"
+    assert refusal(chain(6)) == "the number of brokers of a hypercube must be a power of two, but is 6; use 4 or 8"
     monkeypatch.setattr(hypercube, "BROKERS_MAX", 1024)
-    assert refusal(chain(2048)) == "it has numbers for 1,024 brokers, and there are 2,048; take fewer"
+    assert refusal(chain(2048)) == "the maximum number of brokers is 1,024, but there are 2,048; use fewer"

@@ -261,7 +261,7 @@ def test_too_many_topics_are_refused() -> None:
     cube.settle()
     assert [ready.number for ready in cube.received_by(0, Ready)] == [0, 1]
     assert cube.received_by(0, Refused) == [
-        Refused(2, "your broker serves 2 topics and no more; take one of those, or another broker"),
+        Refused(2, "the broker already serves 2 topics, which is the maximum; use one of these, or another broker"),
     ]
     cube.call(0, ClientPublish("v", Event("c0", 1, {"topic": "v"})))
     cube.call(0, ClientEnd(2, "v"))

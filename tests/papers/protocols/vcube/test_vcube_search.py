@@ -89,7 +89,9 @@ def test_it_is_registered() -> None:
 
 
 def test_a_search_refuses_sizes_that_the_protocol_refuses() -> None:
-    with pytest.raises(ScenarioError, match=r"limits.brokers: protocol 'vcube' takes no number from 5 to 7"):
+    with pytest.raises(
+        ScenarioError, match=r"limits.brokers: protocol 'vcube' supports no number of brokers from 5 to 7"
+    ):
         generate(0, "vcube", limits=GeneratorLimits(brokers=(5, 7)))
 
 

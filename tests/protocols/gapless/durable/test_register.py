@@ -318,7 +318,7 @@ def test_one_is_moved_if_it_is_the_one_that_was_meant() -> None:
     moved = change(ClientMove(1, "r", "n", "x > 0", 3, (4, "p", 9)), record(client="ann"))
     assert (moved.progress.position, moved.progress.got, moved.after) == (3, {"p": 9}, (4, "p", 9))
     assert (moved.generation, moved.client) == (2, "")
-    with pytest.raises(Refusal, match="has another filter now"):
+    with pytest.raises(Refusal, match="now has another filter"):
         change(ClientMove(1, "r", "n", "x > 7", 3), record())
 
 

@@ -1,7 +1,7 @@
 """A client's attachment to a durable subscription: its deliveries, and which of them are acknowledged.
 
 A delivery is **open** until the application acknowledges it or gives it back. It is then **acked** until the register
-contains its acknowledgement. An event that is given back for the last time is **buried** until its dead letter is
+contains its acknowledgement. An event that is returned for the last time is **buried** until its dead letter is
 confirmed; then it is acked.
 """
 

@@ -58,7 +58,7 @@ def _check_filter(client: str, text: str) -> None:
     try:
         parse(text)
     except FilterError as error:
-        raise CallError(f"{client!r} asks for a filter that cannot be read: {error}") from None
+        raise CallError(f"{client!r} sent a filter that cannot be parsed: {error}") from None
 
 
 def _check_attach(client: str, call: calls.ClientAttach) -> None:
@@ -70,9 +70,7 @@ def _check_attach(client: str, call: calls.ClientAttach) -> None:
 
 def _check_time(client: str, time_us: int) -> None:
     if not 0 <= time_us <= DAY_US:
-        raise CallError(
-            f"{client!r} lets events be delivered again after {time_us} microseconds, but {DAY_US:,} is the limit"
-        )
+        raise CallError(f"{client!r} requests redelivery after {time_us} microseconds, but {DAY_US:,} is the limit")
 
 
 def _check_ack(client: str, call: calls.ClientAck) -> None:
@@ -99,9 +97,7 @@ def _check_move(client: str, call: calls.ClientMove) -> None:
         timestamp, publisher, number = call.after
         complaint = name_complaint("the name of a publisher", publisher)
         if complaint or timestamp != call.position + 1 or not 1 <= number <= NUMBER_MAX:
-            raise CallError(
-                f"{client!r} moves {call.name!r} after an event that there cannot be: {complaint or number}"
-            )
+            raise CallError(f"{client!r} moves {call.name!r} after an event that cannot exist: {complaint or number}")
 
 
 def _check_report(client: str, report: Report) -> None:

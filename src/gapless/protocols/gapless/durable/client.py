@@ -87,11 +87,11 @@ class DurableClient:
             return complaint
         if call.since is not None or call.until is not None:
             return (
-                f"the durable subscription {call.name!r} goes on after what was acknowledged; subscribe without "
-                "`since` and `until`, or move it first"
+                f"the durable subscription {call.name!r} continues after the last acknowledged event; subscribe "
+                "without `since` and `until`, or move it first"
             )
         if any(attachment.call.name == call.name for attachment in self._attachments.values()):
-            return f"this client is attached to the durable subscription {call.name!r} already; close that one first"
+            return f"this client is already attached to the durable subscription {call.name!r}; detach it first"
         return ""
 
     def unsubscribe(self, subscription: str) -> None:

@@ -221,6 +221,6 @@ def written_group(s: BrokerState, command: WriteGroup, refusal: str) -> None:
 
 
 def _dealt(group: Group, item: GroupItem) -> DealItem:
-    assert item.event is not None, "only what was read is assigned anew"
+    assert item.event is not None, "only events that were read are reassigned"
     is_again = item.count > 1 or item.timestamp <= group.record.progress.delivered
     return DealItem(item.number, item.count, is_again, item.event)

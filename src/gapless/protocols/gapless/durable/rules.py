@@ -53,12 +53,14 @@ def apply(change: Change, record: DurableRecord | None, asker: Asker) -> Durable
             return _move(command, record, asker)
         case NoteAbsence() as command:
             if record is None or (record.generation, record.client) != (command.generation, command.client):
-                raise Refusal(f"{command.client!r} is not attached any more")
+                raise Refusal(f"{command.client!r} is no longer attached")
             return replace(record, owner=None)
         case command:
             if record is None:
                 name = command.name
-                raise Refusal(f"the durable subscription {name!r} is not known any more: more brokers than f lost it")
+                raise Refusal(
+                    f"the durable subscription {name!r} is lost, because more than f registry replicas lost their data"
+                )
             return _ack(command, record, asker) if isinstance(command, ClientAck) else _write(command, record, asker)
 
 
@@ -116,7 +118,9 @@ def _taken(record: DurableRecord) -> str:
         return f"the durable subscription {record.name!r} was ended"
     if not record.client:
         return f"the durable subscription {record.name!r} was moved, or another client attached and has left since"
-    return f"{record.client!r} has attached to the durable subscription {record.name!r}: one client at a time has it"
+    return (
+        f"{record.client!r} has attached to the durable subscription {record.name!r}; one client at a time can attach"
+    )
 
 
 def _ack(command: ClientAck, record: DurableRecord, asker: Asker) -> DurableRecord:
@@ -135,10 +139,10 @@ def _ack(command: ClientAck, record: DurableRecord, asker: Asker) -> DurableReco
 def _move(command: ClientMove, record: DurableRecord | None, asker: Asker) -> DurableRecord:
     if record is None or record.is_over:
         raise Refusal(
-            f"there is no durable subscription {command.name!r}; `gapless subscriptions` lists those there are"
+            f"there is no durable subscription {command.name!r}; `gapless subscriptions` lists the existing ones"
         )
     if record.filter != command.filter:
-        raise Refusal(f"the durable subscription {command.name!r} has another filter now, {record.filter!r}")
+        raise Refusal(f"the durable subscription {command.name!r} now has another filter, {record.filter!r}")
     after = command.after
     return DurableRecord(
         command.name, record.filter,

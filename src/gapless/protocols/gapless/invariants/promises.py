@@ -114,7 +114,7 @@ class PromiseInvariants:
                 continue
             vows = self._vows_of(s, broker)
             if acceptor.promised_below < vows.below:
-                raise InvariantError("I1", f"{_text(s.incarnation)} takes back what it has promised about {broker}")
+                raise InvariantError("I1", f"{_text(s.incarnation)} withdraws its promise about {broker}")
             if acceptor.promised_below > vows.below:
                 vows.below = acceptor.promised_below
                 for each, journal in s.journals.items():
