@@ -72,7 +72,7 @@ def test_a_paused_broker_is_not_forgotten_before_its_process_ends(cli: Cli, monk
             assert "end it first" in said
             assert network.brokers["b0"].report()["overview"]["forgotten"] == []
             ran = await asyncio.to_thread(cli, "network", "forget", "b2", "--url", network.at("b0"))
-            assert (ran.code, "no broker waits for b2 any more" in " ".join(ran.out.split())) == (0, True)
+            assert (ran.code, "no broker waits for b2 any longer" in " ".join(ran.out.split())) == (0, True)
 
     run(main())
 
