@@ -43,7 +43,7 @@ def test_options_are_set_by_name_and_the_others_keep_their_defaults() -> None:
     ("options", "complaint"),
     [
         ({"wafe_ms": 7}, "protocol 'gapless' has no option 'wafe_ms'; did you mean 'wave_ms'?"),
-        ({"zzz": 7}, "protocol 'gapless' has no option 'zzz'; it has: "),
+        ({"zzz": 7}, "protocol 'gapless' has no option 'zzz'; the options are: "),
         ({"wave_ms": "7"}, "options of protocol 'gapless': Expected `float`, got `str`"),
     ],
 )

@@ -237,7 +237,7 @@ def test_shared_and_exclusive_attachments_do_not_mix() -> None:
             await bob.durable("billing", "n > 0", group=True)
             with pytest.raises(CallError, match="the durable subscription 'billing' is shared; attach with group=True"):
                 await cat.durable("billing", "n > 0")
-            with pytest.raises(CallError, match="is attached to the durable subscription 'billing' already"):
+            with pytest.raises(CallError, match="is already attached to the durable subscription 'billing'"):
                 await bob.durable("billing", "n > 0", group=True)
 
     grouped(test)

@@ -107,7 +107,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     ),
     "a filter that cannot be read": (lambda _: ClientSubscribe(1, "liar/s1", "a <"), "found the end"),
     "a number beyond all": (
-        lambda _: Attach(2, None, 0, 0, 0, 2**64 - 1, 0), "numbers go from 0 to",
+        lambda _: Attach(2, None, 0, 0, 0, 2**64 - 1, 0), "numbers are from 0 to",
     ),
     "a number below nothing": (lambda _: publish(event(-5)), "number -5"),
     "an event too large": (
@@ -195,7 +195,7 @@ def test_publications_that_can_never_go_out_are_refused_before_they_fill_the_mem
             forger = await Raw.attached(network)
             for start in range(1, 17_000, 1_000):
                 forger.say(batch(publish(*(event(seq) for seq in range(start, start + 1_000)))))
-            assert "has more than 16,000 publications that have to wait" in (await forger.refusal()).reason
+            assert "has more than 16,000 waiting publications" in (await forger.refusal()).reason
 
     run(main())
 

@@ -89,12 +89,12 @@ def test_the_fingerprint_is_of_what_all_must_agree_on() -> None:
         ("wave_ms", "wafe_ms", "protocol: protocol 'gapless' has no option 'wafe_ms'; did you mean 'wave_ms'"),
         ('name = "gapless"', 'name = "gaples"', "protocol: there is no protocol 'gaples'"),
         ('address = "10.0.0.2:7400"', 'address = "10.0.0.1:7400"', "brokers.1.: 10.0.0.1:7400 is already used by 'b0'"),
-        ('address = "10.0.0.2:7400"', 'address = "10.0.0.2:x"', "brokers.1..address: '10.0.0.2:x' is no address"),
+        ('address = "10.0.0.2:7400"', 'address = "10.0.0.2:x"', "brokers.1..address: '10.0.0.2:x' is not an address"),
         ('address = "10.0.0.2:7400"', "", "brokers.1.: needs a value for 'address'"),
-        ('address = "10.0.0.2:7400"', 'address = "a\\u0000:1"', "brokers.1..address: 'a.x00:1' is no address"),
-        ('address = "10.0.0.2:7400"', f'address = "{"x" * 64}:1"', "brokers.1..address: 'x+:1' is no address"),
+        ('address = "10.0.0.2:7400"', 'address = "a\\u0000:1"', "brokers.1..address: 'a.x00:1' is not an address"),
+        ('address = "10.0.0.2:7400"', f'address = "{"x" * 64}:1"', "brokers.1..address: 'x+:1' is not an address"),
         ('address = "10.0.0.2:7400"', 'address = ""', "brokers.1..address: '' is not an address; write host:port"),
-        ('address = "10.0.0.2:7400"', 'address = "[::1"', r"brokers.1..address: '\[::1' is no address"),
+        ('address = "10.0.0.2:7400"', 'address = "[::1"', r"brokers.1..address: '\[::1' is not an address"),
         ("[protocol.options]", "[protocol.options]\nretry_ms = nan", "protocol.options.retry_ms: nan is out of range"),
         ("[runtime]", "[runtime]\nhello_ms = inf", "runtime: hello_ms must be positive, but is inf"),
         ("[runtime]", "[runtime]\nhello_ms = nan", "runtime: hello_ms must be positive, but is nan"),
@@ -203,5 +203,5 @@ def test_an_address_with_a_user_is_refused_with_a_way_out() -> None:
         ConfigError, match=r"'…@h:1' contains a user name, but .* pass a token or a certificate as credentials"
     ):
         parse_url("gapless://ann:x@h:1")
-    with pytest.raises(ConfigError, match="'…@h:1' names a user"):
+    with pytest.raises(ConfigError, match="'…@h:1' contains a user name"):
         split_address("ann:x@h:1")

@@ -50,7 +50,7 @@ def test_a_token_names_its_user_and_its_end(checker: SignedTokens) -> None:
     ("claims", "reason"),
     [
         ({"exp": 1}, "it has expired; ask for a new one"),
-        ({"aud": "bank"}, "it is not for 'shop'"),
+        ({"aud": "bank"}, "it is not for the audience 'shop'"),
         ({"iss": "somebody"}, "it was issued by another issuer"),
         ({"exp": None}, "it does not contain 'exp'"),
         ({"sub": None}, "it does not contain 'sub'"),

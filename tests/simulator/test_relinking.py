@@ -137,7 +137,7 @@ def test_relinks_that_do_not_fit_the_moment_are_refused() -> None:
     probe = Probe(star(4))
     probe.simulation.crash("b1", at=5 * MS)
     probe.simulation.relink(("b0", "b1"), ("b1", "b2"), at=10 * MS)
-    with pytest.raises(ScenarioError, match="b0–b1 cannot be relinked at 10 ms: 'b1' is dead"):
+    with pytest.raises(ScenarioError, match="b0–b1 cannot be relinked at 10 ms: 'b1' is down"):
         probe.simulation.run(settle=LATE)
 
 

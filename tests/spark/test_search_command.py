@@ -28,7 +28,7 @@ def test_seeds_are_tried_once_and_the_verdicts_are_kept(spark: SparkSession, cli
     assert [(row["seed"], row["status"]) for row in verdicts(tmp_path)] == [(seed, "valid") for seed in range(8)]
     ran = cli("sim", "search", "--protocol", "gryphon", "--runs", 1, *SEEDS, *on_spark)
     assert ran.code == 64
-    assert "is of another search" in ran.err
+    assert "belongs to another search" in ran.err
 
 
 def test_a_violation_is_the_one_that_is_found_here(spark: SparkSession, cli: Cli, tmp_path: Path) -> None:

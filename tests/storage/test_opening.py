@@ -82,7 +82,7 @@ def test_a_directory_of_something_else(tmp_path: Path) -> None:
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:
     (tmp_path / "data.sqlite").write_text("Dear diary, " * 1000)
-    assert "does not hold a broker's data, or its beginning is damaged" in _refused(tmp_path)
+    assert "does not contain a broker's data, or its beginning is damaged" in _refused(tmp_path)
     (tmp_path / "data.sqlite").unlink()
     connection = sqlite3.connect(tmp_path / "data.sqlite")
     connection.execute("CREATE TABLE photos (name TEXT)")

@@ -195,7 +195,7 @@ DAMAGES: list[tuple[str, Callable[[Path], object]]] = [
     ("has no column 'seq'", lambda d: rewrite(d, "events", lambda t: t.drop_columns(["seq"]))),
     ("has version 99", lambda d: rewrite(d, "runs", with_version(b"99"))),
     ("not a table of a Gapless trace", lambda d: rewrite(d, "pasts", with_version(None))),
-    ("'seed' holds string, but int64", lambda d: rewrite(d, "runs", with_seed("seven"))),
+    ("'seed' has type string, but must have int64", lambda d: rewrite(d, "runs", with_seed("seven"))),
     ("'event_id' has 10 nulls", lambda d: rewrite(d, "events", with_nulls)),
     ("'ready' contains 'soon', but only whole, first", lambda d: rewrite(d, "subscriptions", with_ready)),
     ("'kind' contains 'sing', but only publish, deliver", lambda d: rewrite(d, "history", with_kind("sing"))),

@@ -116,7 +116,7 @@ def convert_options(spec: ProtocolSpec, options: Mapping[str, Any]) -> msgspec.S
     for key in options:
         if key not in known:
             close = get_close_matches(key, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'none'}"
+            hint = f"did you mean {close[0]!r}?" if close else f"the options are: {', '.join(known) or 'none'}"
             raise ProtocolError(f"protocol {spec.name!r} has no option {key!r}; {hint}")
         value = options[key]
         if isinstance(value, int | float) and not abs(value) < 2**63:  # NaN fails this comparison, too

@@ -23,7 +23,7 @@ LEEWAY_S = 5.0
 KEYS_MAX = 16
 ABSENT_MAX = 1_000
 """Maximum number of key names that are remembered as unknown."""
-NO_KEYS = "the file contains no public keys in PEM format or as a JSON Web Key Set"
+NO_KEYS = "there are no public keys in PEM format or as a JSON Web Key Set"
 _END = "-----END PUBLIC KEY-----"
 _KINDS: tuple[tuple[type[Any], list[str]], ...] = (
     (ed25519.Ed25519PublicKey, ["EdDSA"]),
@@ -83,7 +83,7 @@ class SignedTokens:
         except (ValueError, TypeError, AttributeError, RecursionError, jwt.PyJWTError):
             raise ConfigError(NO_KEYS) from None
         if not 1 <= len(keys) <= KEYS_MAX:
-            raise ConfigError(f"the file contains {len(keys)} keys; it may contain 1 to {KEYS_MAX}")
+            raise ConfigError(f"there are {len(keys)} keys, but must be 1 to {KEYS_MAX}")
         self._keys, self._names, self.text = keys, names, text
         absent = (self._absent | self._asked) - names
         self._absent = absent if len(absent) <= ABSENT_MAX else set()

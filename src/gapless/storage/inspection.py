@@ -69,8 +69,8 @@ def check_directory(path: Path, announce: Callable[[str], None] = lambda stage: 
         missing = directory.read_mark() - heads.commits
         if missing > 0:
             problems.append(
-                f"{path}: the last {missing:,} commits that were reported are missing: the log was truncated or "
-                "damaged, or the file is an older copy"
+                f"{path}: the last {missing:,} commits that were reported as written are missing: the log was "
+                "truncated or damaged, or the file is an older copy"
             )
         announce("SQLite's own check")
         problems += _sqlite_problems(connection, directory.database)

@@ -139,7 +139,7 @@ def test_an_interrupted_command_leaves_a_report_and_can_continue(
         (("lab", "run", "TINY"), "the option --out is missing"),
         (("lab", "run", "TINY", "--out", "out", "--master", "nonsense"), "unknown master 'nonsense'"),
         (("lab", "run", "TINY", "--out", "out", "--master", "spark://127.0.0.1:1"), "Spark does not answer at spark:"),
-        (("lab", "run", "TINY", "--out", "out", "--remote", "127.0.0.1"), "is no address of Spark Connect"),
+        (("lab", "run", "TINY", "--out", "out", "--remote", "127.0.0.1"), "is not an address of Spark Connect"),
         (("lab", "run", "TINY", "--out", "out", "--remote", "sc://127.0.0.1:1/;user_id=x"), "does not answer at sc://"),
         (("lab", "run", "TINY", "--out", "TINY"), "is a file; name a directory"),
         (("lab", "run", "TINY", "--out", "FULL"), "contains something other than a sweep"),

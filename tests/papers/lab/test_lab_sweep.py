@@ -151,7 +151,7 @@ def test_a_directory_that_holds_something_else_is_left_alone(tiny: Tiny, tmp_pat
 
 def test_a_directory_has_one_sweep_at_a_time(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    with store.open("another"), pytest.raises(ExperimentError, match="another sweep is at work"):
+    with store.open("another"), pytest.raises(ExperimentError, match="another sweep is running"):
         Store(tmp_path / "out").open("another").__enter__()
     with store.open("another"):
         pass

@@ -83,7 +83,7 @@ LIES: dict[str, tuple[Any, str]] = {
     "a position beyond all": (ClientSubscribe(1, "liar/s1", "TRUE", TIMESTAMP_MAX + 1), "positions go to"),
     "a position before all": (ClientSubscribe(1, "liar/s1", "TRUE", -2), "positions go to"),
     "an end before all": (ClientSubscribe(1, "liar/s1", "TRUE", 0, -1), "positions go to"),
-    "resumed at no position": (ClientSubscribe(1, "liar/s1", "TRUE", is_resumed=True), "at no position"),
+    "resumed at no position": (ClientSubscribe(1, "liar/s1", "TRUE", is_resumed=True), "without a position"),
     "another's event": (publish(event(1, "honest")), "in the name of 'honest'"),
     "another's run": (publish(event(1, "honest"), event(2, "honest")), "in the name of 'honest'"),
     "a number that jumps": (publish(event(1), event(7)), "2 events whose numbers are not consecutive"),
@@ -166,7 +166,7 @@ def test_waiting_messages_are_bounded(frozen: bool) -> None:
         bench.say("liar", "b0", ClientPublish(1, EventRun("liar", 1 + n, EventTable.of([{}] * 1_000, [b""] * 1_000))))
         if frozen:
             bench.say("liar", "b0", *(ClientGot(1, 0) for _ in range(5_000)))
-    assert "have to wait" in bench.expelled["liar"] or "cannot process them" in bench.expelled["liar"]
+    assert "waiting publications" in bench.expelled["liar"] or "cannot process them" in bench.expelled["liar"]
     assert len(state.inbox) < 100_000
     state.is_installed = True
     bench.check_honest()

@@ -21,7 +21,7 @@ GOOD = {"url": "gapless://127.0.0.1:7400"}
     [
         ({"url": ""}, 'the option "url" is missing: set it to the address of a broker'),
         ({"url": "kafka://x:1"}, "unsupported URL 'kafka://x:1'; write gapless://host:port"),
-        ({"url": "x:99999"}, "'x:99999' is no address"),
+        ({"url": "x:99999"}, "'x:99999' is not an address"),
         ({"filtr": "TRUE"}, "the source has no option 'filtr'; did you mean 'filter'?"),
         ({"colour": "red"}, "the source has no option 'colour'; the options are url, filter"),
         ({"filter": "a == 1"}, "equality is written with a single ="),

@@ -30,7 +30,7 @@ GOOD = {"url": "gapless://127.0.0.1:7400", "sink": "orders", "staging": "/shared
         ({"staging": "s3://b/x", "publishers": "2"}, "several publishers need a staging directory with locks"),
         ({"batch": ""}, 'the option "batch" is missing'),
         ({"publishers": "0"}, 'the option "publishers" must be a whole number from 1 to'),
-        ({"published": "many"}, 'the option "published" is a number of events'),
+        ({"published": "many"}, 'the option "published" must be a number of events'),
     ],
 )
 def test_a_bad_option_is_named(options: dict[str, str], complaint: str) -> None:
