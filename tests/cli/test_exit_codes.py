@@ -83,7 +83,7 @@ def test_2_is_unknown(cli: Cli, tmp_path: Path) -> None:
         (["filter", "check", "x > 1", "--event", "{"], "--event: this is not JSON"),
         (["filter", "check", "x > 1", "--event", "[1]"], "an event is a JSON object"),
         (["filter", "check", "x > 1", "--event", '{"x": null}'], "leave out absent values"),
-        (["filter", "check", "x > 1", "--event", '{"x": 9223372036854775808}'], "64 bits"),
+        (["filter", "check", "x > 1", "--event", '{"x": 9223372036854775808}'], "64-bit integer"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

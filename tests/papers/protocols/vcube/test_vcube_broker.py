@@ -341,7 +341,7 @@ def test_only_messages_change_the_state_and_stray_ones_are_harmless() -> None:
         ({"waiting_max": 0}, "waiting_max is 0, but must be at least 1"),
         (
             {"switched_off": ["barriers"]},
-            "there is no repair 'barriers' to switch off; it has: receivers, starting-cut",
+            "there is no repair 'barriers' to switch off; the repairs are: receivers, starting-cut",
         ),
     ],
 )
