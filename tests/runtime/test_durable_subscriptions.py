@@ -231,7 +231,7 @@ def test_another_filter_under_the_same_name_is_refused_unless_it_is_to_be_replac
 @pytest.mark.parametrize(("options", "sentence"), [
     ({"name": ""}, "the name of a durable subscription is empty; choose a name"),
     ({"name": "x" * 201}, "has 1 to 200 characters, but this one has 201"),
-    ({"name": 7}, "the name of a durable subscription is text"),
+    ({"name": 7}, "the name of a durable subscription must be text"),
     ({"name": "x", "ack": "never"}, "ack is 'auto' or 'manual', not 'never'"),
     ({"name": "x", "replace": "yes"}, "replace must be True or False"),
     ({"name": "taken"}, "this client is already attached to the durable subscription 'taken'; detach it first"),

@@ -218,7 +218,7 @@ def test_a_group_that_is_ended_ends_for_all_with_a_reason() -> None:
     ({"name": "x", "group": 1}, "group must be True or False"),
     ({"name": "x", "redeliver_s": 5.0}, "redeliver_s is for subscriptions that a group shares"),
     ({"name": "x", "group": True, "redeliver_s": 0.0}, "redeliver_s must be between 0.1 s and 86,400 s, but is 0"),
-    ({"name": "x", "group": True, "redeliver_s": "1"}, "redeliver_s is a number of seconds"),
+    ({"name": "x", "group": True, "redeliver_s": "1"}, "redeliver_s must be a number of seconds"),
     ({"name": "alone", "group": True}, "the durable subscription 'alone' is not shared; attach without group"),
 ])  # fmt: skip
 def test_unshareable_settings_are_refused_with_a_message(options: dict[str, Any], sentence: str) -> None:

@@ -211,7 +211,7 @@ def test_status_and_operating_are_rights(tmp_path: Path) -> None:
                 await ask_for_report(address, timeout_s=30, access=bob)
             client = await _comes(network, "bob")
             await client.subscribe("topic = 'news'")
-            with pytest.raises(DeniedError, match="user ann may not end sessions; that takes operate = true"):
+            with pytest.raises(DeniedError, match="user ann may not end sessions; this requires operate = true"):
                 await ask_to_end(address, client.name, timeout_s=30, access=ann)
             with pytest.raises(DeniedError, match="user ann may not declare that a broker will not return"):
                 await ask_to_forget(address, "b0", timeout_s=30, access=ann)

@@ -66,7 +66,7 @@ def report(**changes: Any) -> ClientGroupReport:
 LIES: dict[str, tuple[Any, str]] = {
     "no session": (ClientGot(0, 1), "sessions are numbered from 1"),
     "a session beyond all": (attach(session=2**62), "numbers are from 0 to"),
-    "a session before the one it goes on with": (attach(resumes=3), "a later one"),
+    "a session before the one it goes on with": (attach(resumes=3), "earlier than the session that it resumes"),
     "more confirmed than published": (attach(published=3, confirmed=4), "of which 4 are confirmed"),
     "fewer than none": (attach(received=-1), "number -1"),
     "a timestamp beyond all": (attach(largest=2**63 - 1), "numbers are from 0 to"),
@@ -99,7 +99,7 @@ LIES: dict[str, tuple[Any, str]] = {
     ),
     "a run without end": (
         ClientPublish(1, EventRun("liar", 1, EventTable.of([{}] * 20_000, [b""] * 20_000))),
-        "more than 16,000 publications",
+        "more than 16,000 waiting publications",
     ),
     "an acknowledgement of what it never got": (ClientGot(1, 5), "acknowledges delivery 5, but was sent only 0"),
     "an acknowledgement beyond all": (ClientGot(1, 2**63 - 1), "numbers are from 0"),
