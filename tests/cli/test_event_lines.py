@@ -25,7 +25,7 @@ def test_half_a_character_is_reported_as_such(line: bytes) -> None:
     "line", [rb'{"a": "\ud83d\ude00', rb'{"a": "\ud800', b'{"a": "x', b'{"a": "\xff"}', rb'{"a": "\ud8"}', b"[" * 9_999]
 )
 def test_invalid_json_is_refused(line: bytes) -> None:
-    with pytest.raises(EventError, match="line 3: (this|the JSON) is n"):
+    with pytest.raises(EventError, match=r"line 3: (this|the JSON) is n"):
         read_line(line, "line 3")
 
 
