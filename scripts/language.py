@@ -278,8 +278,7 @@ def files() -> list[Path]:
         ["git", "ls-files", *OTHERS, *(f"{folder}/*.py" for folder in FOLDERS)],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
-    own = Path(__file__).relative_to(ROOT).as_posix()
-    return [ROOT / name for name in listed if name != own and (ROOT / name).exists()]
+    return [ROOT / name for name in listed if (ROOT / name).exists()]
 
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
@@ -327,7 +326,8 @@ def main() -> int:
         print("\n".join(sample(arguments.sample)))
         return 0
     paths = [path.resolve() for path in arguments.files] or files()
-    rows = [(path.relative_to(ROOT), line, text) for path in paths for line, text in findings(path)]
+    own = Path(__file__).resolve()
+    rows = [(path.relative_to(ROOT), line, text) for path in paths if path != own for line, text in findings(path)]
     for path, line, text in rows:
         print(f"{path}:{line}: {text}")
     return int(bool(rows))
