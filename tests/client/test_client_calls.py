@@ -385,6 +385,26 @@ def test_closing_a_subscription_that_is_not_read_ends_at_an_exact_cut() -> None:
     run(main())
 
 
+def test_closing_a_client_ends_a_subscription_whose_caller_stopped_waiting() -> None:
+    """The caller stops waiting when the durable subscription is attached, but not active yet."""
+
+    async def main() -> None:
+        async with local(chain(2)) as network:
+            node = network.brokers["b0"].node
+            assert node is not None
+            async with connect(network.at("b0"), name="ann") as client:
+                attaching = asyncio.ensure_future(client.durable("billing", "TRUE"))
+                while not client._connection_manager._node.state_size()["subscriptions"]:
+                    await asyncio.sleep(0)
+                attaching.cancel()
+                await asyncio.wait((attaching,))
+                assert attaching.cancelled()
+            await asyncio.sleep(0.1)
+            assert node.held_by(client.name) == {}
+
+    run(main())
+
+
 def test_a_protocol_that_cannot_hold_back_fails_slow_consumers() -> None:
     async def main() -> None:
         async with local(chain(2), protocol="locaps") as network, connect(network.at("b0")) as client:

@@ -162,10 +162,14 @@ class Registrations:
         await asyncio.shield(ended)
 
     async def release(self) -> None:
-        """End all registrations. Return when the ending cuts of the subscriptions are known."""
+        """End all registrations. Return when the ending cuts of the subscriptions are known, and the ends of cancelled
+        subscriptions.
+        """
         for advertisement in list(self.advertisements.values()):
             self.unadvertise(advertisement)
         await asyncio.gather(*(self.unsubscribe(subscription) for subscription in list(self.subscriptions.values())))
+        if self._ending:
+            await asyncio.wait(self._ending.values())
 
     async def names(self) -> list[DurableInfo]:
         """Return the durable subscriptions of the network."""
@@ -189,13 +193,16 @@ class Registrations:
             del self._moving[call.request]
 
     def reject(self, effect: Rejected) -> None:
-        """End a subscription that the network rejected."""
+        """End a subscription that the network rejected, or whose end it rejected because it has none."""
+        if isinstance(effect.call, Unsubscribe) and effect.call.subscription in self._ending:
+            fulfil(self._ending.pop(effect.call.subscription))
         if isinstance(effect.call, Subscribe) and effect.call.subscription in self._starting:
             refuse(self._starting[effect.call.subscription], CallError(effect.reason))
 
     def _drop(self, name: str) -> None:
         """Cancel a subscription whose caller stopped waiting."""
         if self.subscriptions.pop(name, None) is not None:
+            self._ending.setdefault(name, _future())
             self._connection_manager.give_input(Unsubscribe(name))
             self.pacing.took()
 

@@ -87,14 +87,6 @@ class Clients:
     @asynccontextmanager
     async def stream(self, caller: Caller) -> AsyncIterator[Client]:
         """Open a client for one stream within the block."""
-        client = await self.open_stream(caller)
-        try:
-            yield client
-        finally:
-            self.close_stream(client)
-
-    async def open_stream(self, caller: Caller) -> Client:
-        """Return a new client for one stream. `close_stream` closes it."""
         if self.streams >= STREAMS_MAX:
             raise ProblemError(
                 "too-many",
@@ -103,15 +95,13 @@ class Clients:
             )  # fmt: skip
         self.streams += 1
         try:
-            return await self._connect(caller, "http")
-        except BaseException:
+            client = await self._connect(caller, "http")
+            try:
+                yield client
+            finally:
+                self._close(client)
+        finally:
             self.streams -= 1
-            raise
-
-    def close_stream(self, client: Client) -> None:
-        """Close the client of a stream that has ended."""
-        self.streams -= 1
-        self._close(client)
 
     async def _connect(self, caller: Caller, name: str) -> Client:
         config, own = self._broker.config, self._broker.entry.address

@@ -11,17 +11,19 @@ The response is a stream of JSON lines: `{"topic": "network", "whole": {…}}` f
 | `log` with `broker=NAME` | the last lines of a broker's log; a change has the `lines` that follow | 2 s |
 """
 
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from gapless.http.callers import Caller
 from gapless.http.feed import Feed, Watcher, changed_members
 from gapless.http.gateway import Gateway
+from gapless.http.live_response import LiveResponse
 from gapless.http.problems import ProblemError
 from gapless.http.streams import NDJSON_TYPE
 
@@ -48,11 +50,7 @@ async def get_watch(request: Request) -> Response:
         raise ProblemError("not-found", f"this network has no broker {broker[:80]!r}")
     keys = {topic: _key(topic, caller, broker) for topic in topics}
     lines = _lines(request, gateway, keys, partial(_feed, gateway, caller, broker))
-    return StreamingResponse(
-        gateway.steps.each(lines, "/api/watch"),
-        media_type=NDJSON_TYPE,
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return LiveResponse(gateway, lines, _problem, NDJSON_TYPE)
 
 
 def _key(topic: str, caller: Caller, broker: str) -> Hashable:
@@ -60,22 +58,22 @@ def _key(topic: str, caller: Caller, broker: str) -> Hashable:
     return topic, {"durables": caller.key, "log": broker}.get(topic)
 
 
+@asynccontextmanager
 async def _lines(
     request: Request, gateway: Gateway, keys: Mapping[str, Hashable], make: Callable[[str], Feed]
-) -> AsyncIterator[bytes]:
+) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+    async def lines() -> AsyncGenerator[bytes, None]:
+        while True:
+            found = await watcher.take()
+            # the user may have lost the right since then
+            gateway.callers.require(request, "status", "see the status of brokers")
+            yield found
+
     watcher = Watcher()
     try:
         for topic, key in keys.items():
             gateway.feeds.watch(watcher, key, partial(make, topic))
-        while not watcher.has_ended:
-            lines = await watcher.take()
-            gateway.callers.require(
-                request, "status", "see the status of brokers"
-            )  # the user may have lost the right since then
-            yield lines
-        yield _problem(ProblemError("unavailable", "the broker is stopping; connect to another broker"))
-    except ProblemError as problem:
-        yield _problem(problem)
+        yield lines()
     finally:
         gateway.feeds.leave(watcher)
 

@@ -5,7 +5,8 @@ the same broker as the stream. When the stream ends, unacknowledged events are d
 this or any other broker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -95,17 +96,20 @@ class DurableStreams:
     def __init__(self) -> None:
         self._streams: dict[tuple[str, str], list[DurableStream]] = {}
 
-    def add(self, user: str, name: str, stream: DurableStream) -> None:
-        """Add a new stream."""
-        self._streams.setdefault((user, name), []).append(stream)
-
-    def remove(self, user: str, name: str, stream: DurableStream) -> None:
-        """Remove a stream that has ended."""
-        known = self._streams.get((user, name), [])
-        if stream in known:
-            known.remove(stream)
-        if not known:
-            self._streams.pop((user, name), None)
+    @contextmanager
+    def attached(self, user: str, name: str, stream: DurableStream | None) -> Iterator[None]:
+        """Accept acknowledgements for a stream within the block. Without a stream, do nothing."""
+        if stream is None:
+            yield
+            return
+        streams = self._streams.setdefault((user, name), [])
+        streams.append(stream)
+        try:
+            yield
+        finally:
+            streams.remove(stream)
+            if not streams:
+                del self._streams[user, name]
 
     async def ack(self, user: str, name: str, asked: AckRequest) -> int:
         """Acknowledge or return the events of a request. Return how many deliveries are no longer pending."""

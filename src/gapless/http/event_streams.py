@@ -7,16 +7,18 @@ The subscription reports the position up to which everything was delivered, whil
 so the ids of a stream stay short.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
-from gapless.client import Client, DurableSubscription, Subscription
+from gapless.client import Client, DurableEvent, DurableSubscription, Subscription
 from gapless.errors import CallError, DeniedError, NoEventError, SkippedError
 from gapless.events import Event
 from gapless.http.cursors import PUBLISHERS_MAX, Cursor
+from gapless.http.durable import DurableStream
 from gapless.http.problems import ProblemError
 from gapless.positions import Position
 
@@ -26,6 +28,7 @@ BATCH = 64
 """The number of events that are rendered together."""
 IDLE_S = 15.0
 """The time without events after which a stream sends a keep-alive."""
+FULL_S = 0.05
 
 Kind: TypeAlias = Literal["ready", "event", "skipped", "caught-up", "idle", "end"]
 
@@ -72,6 +75,10 @@ class EventStream:
         self._client = client
         self._query = query
         self.subscription: Subscription | DurableSubscription | None = None
+        self.durable: DurableStream | None = None
+        """The unacknowledged deliveries, if the reader acknowledges them."""
+        self.was_sent_before = False
+        """Whether the requested history ends where the stream is resumed, so nothing is left to send."""
         self._cursor: Cursor | None = None
         """The place to resume from, or None if the stream cannot be resumed."""
         self._is_reading = bool(query.until)
@@ -84,16 +91,23 @@ class EventStream:
         query = self._query
         if query.durable:
             self.subscription = await self._client.durable(
-                query.durable, query.filter, ack="auto" if query.ack == "auto" else "manual", group=query.share,
-                replace=query.replace,
-            )  # fmt: skip
+                query.durable, query.filter, ack=query.ack, group=query.share, replace=query.replace
+            )
+            if query.ack == "manual":
+                self.durable = DurableStream(self.subscription, is_shared=query.share)
             return
         begin: Any = query.since
         if query.resume:
             self._cursor = Cursor.parse(query.resume)
             begin = self._cursor.position
         if query.until:
-            self.subscription = await self._client.read(query.filter, since=begin or "earliest", until=query.until)
+            try:
+                self.subscription = await self._client.read(query.filter, since=begin or "earliest", until=query.until)
+            except CallError as error:
+                if not query.resume or "there are no events between" not in str(error):
+                    raise
+                self.was_sent_before = True
+                return
             self._cursor = self._cursor or Cursor(self.subscription.position)
             return
         if not begin or begin == "now":
@@ -114,7 +128,12 @@ class EventStream:
     # ---- items ----------------------------------------------------------------------------------------------
 
     async def batches(self) -> AsyncIterator[list[Item]]:
-        """Yield lists of items as they arrive. The stream ends with an error of the client library, if there is one."""
+        """Yield lists of items as they arrive. The stream ends with an error of the client library, if there is one. It
+        pauses while too many deliveries of a durable subscription are unacknowledged.
+        """
+        if self.was_sent_before:
+            yield [Item("end")]
+            return
         assert self.subscription is not None
         yield [Item("ready", self._text())]
         while True:
@@ -130,8 +149,13 @@ class EventStream:
                 yield [Item("end", self._text())]
                 return
             items = self._items(events)
+            if self.durable is not None:
+                for event in events:
+                    self.durable.sent(cast(DurableEvent, event))
             if items:
                 yield items
+            while self.durable is not None and self.durable.is_full:
+                await asyncio.sleep(FULL_S)
 
     def _items(self, events: Sequence[Event]) -> list[Item]:
         cursor = self._cursor

@@ -40,16 +40,10 @@ class Watcher:
         self._lines: dict[Feed, bytes | None] = {}
         """The next line of each feed; None stands for the whole document."""
         self._news = asyncio.Event()
-        self.has_ended = False
 
     def put(self, feed: "Feed", line: bytes | None) -> None:
         """Queue a line of a feed for this console."""
         self._lines[feed] = None if feed in self._lines else line
-        self._news.set()
-
-    def end(self) -> None:
-        """End the stream."""
-        self.has_ended = True
         self._news.set()
 
     async def take(self) -> bytes:
@@ -143,24 +137,16 @@ class Feeds:
 
     def __init__(self) -> None:
         self._feeds: dict[Hashable, Feed] = {}
-        self._watchers: dict[Watcher, None] = {}
 
     def watch(self, watcher: Watcher, key: Hashable, make: Callable[[], Feed]) -> None:
         """Add the watcher to a feed, which is created if it does not exist yet."""
-        self._watchers[watcher] = None
         if key not in self._feeds:
             self._feeds[key] = make()
         self._feeds[key].add(watcher)
 
     def leave(self, watcher: Watcher) -> None:
         """Remove a closed console from all feeds."""
-        self._watchers.pop(watcher, None)
         for key, feed in list(self._feeds.items()):
             feed.remove(watcher)
             if not feed:
                 del self._feeds[key]
-
-    def end(self) -> None:
-        """End all watchers, because the broker stops."""
-        for watcher in self._watchers:
-            watcher.end()

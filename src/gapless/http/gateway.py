@@ -52,7 +52,6 @@ class Gateway:
     def stop(self) -> None:
         """End all streams, and stop the periodic tasks."""
         self.is_stopping.set()
-        self.feeds.end()
         if self._tidying is not None:
             self._tidying.cancel()
 

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 import msgspec
 from starlette.types import ASGIApp
 from uvicorn.config import Config
@@ -65,7 +64,6 @@ class HttpServer:
 
     async def start(self) -> None:
         """Listen on the address in the network's file."""
-        anyio.create_task_group()  # imports modules, which would hold the event loop for 0.1 s at the first stream
         host, port = split_address(self._broker.entry.http)
         try:
             self._server = await self._listen(host, port)

@@ -10,7 +10,7 @@ event loop, by the wall clock; further steps wait for the next turn, in order.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from heapq import heappop, heappush
 from itertools import count
 from types import coroutine
@@ -81,15 +81,6 @@ class StepMeter:
         """Run a coroutine as a separate task, which is measured, too."""
         return asyncio.get_running_loop().create_task(self.run(work, what))
 
-    async def each(self, items: AsyncIterator[T], what: str) -> AsyncIterator[T]:
-        """Yield the same items, and measure each step towards one of them."""
-        while True:
-            try:
-                item = await self.run(_next(items), what)
-            except StopAsyncIteration:
-                return
-            yield item
-
     def _note(self, spent_ns: int, what: str, *, is_inner: bool) -> None:
         self._await_turn()
         self._spent_ns += 0 if is_inner else spent_ns
@@ -120,7 +111,3 @@ class StepMeter:
                 released += 1
         if self._waiting:
             self._await_turn()
-
-
-async def _next(items: AsyncIterator[T]) -> T:
-    return await anext(items)

@@ -7,30 +7,28 @@ is delivered), `skipped` (history that no broker still holds), `caught-up` (all 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from gapless.client import Client, DurableEvent, DurableSubscription
-from gapless.errors import GaplessError
 from gapless.http.callers import Caller
 from gapless.http.cloud_events import STRUCTURED_TYPE, cloud_event_of
-from gapless.http.durable import DurableStream
 from gapless.http.event_json import event_document
 from gapless.http.event_streams import EventStream, Item, StreamQuery
 from gapless.http.gateway import Gateway
-from gapless.http.problems import ProblemError, problem_of
+from gapless.http.live_response import HEADERS, LiveResponse
+from gapless.http.problems import ProblemError
 
-__all__ = ["NDJSON_TYPE", "get_events", "query_of", "watched"]
+__all__ = ["NDJSON_TYPE", "get_events", "opened", "query_of"]
 
 SSE_TYPE = "text/event-stream"
 NDJSON_TYPE = "application/x-ndjson"
 CHUNK = 64 * 1024
 """The number of bytes that are rendered before other tasks run."""
-FULL_S = 0.05
 _NAMES = {"filter", "since", "until", "durable", "ack", "share", "replace", "format", "cloudevents"}
 _TRUE = {"1", "true", "yes", "on", ""}
 
@@ -48,26 +46,9 @@ async def get_events(request: Request) -> Response:
     )
     render = _Renderer(gateway, wants_lines=wants_lines, as_cloud_events=as_cloud_events)
     media_type = NDJSON_TYPE if wants_lines else SSE_TYPE
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     if request.method == "HEAD":
-        return Response(media_type=media_type, headers=headers)
-    client = await gateway.clients.open_stream(caller)
-    try:
-        stream = EventStream(client, query)
-        await stream.open()
-    except GaplessError as error:
-        gateway.clients.close_stream(client)
-        if query.resume and query.until and "there are no events between" in str(error):
-            return Response(status_code=204)  # everything was sent; with this status an EventSource does not reconnect
-        raise
-    except BaseException:
-        gateway.clients.close_stream(client)
-        raise
-    return StreamingResponse(
-        gateway.steps.each(_body(gateway, caller, client, stream, query, render), "/events"),
-        media_type=media_type,
-        headers=headers,
-    )
+        return Response(media_type=media_type, headers=HEADERS)
+    return LiveResponse(gateway, _lines(gateway, caller, query, render), render.problem, media_type)
 
 
 def query_of(request: Request) -> StreamQuery:
@@ -89,58 +70,23 @@ def query_of(request: Request) -> StreamQuery:
     )  # fmt: skip
 
 
-async def watched(
-    gateway: Gateway, caller: Caller, stream: EventStream, query: StreamQuery
-) -> AsyncIterator[list[Item]]:
-    """Yield the items of a stream. A durable subscription's stream pauses while too many deliveries are
-    unacknowledged.
-    """
-    if not query.durable or query.ack == "auto":
-        async for items in stream.batches():
-            yield items
-        return
-    durable = DurableStream(cast(DurableSubscription, stream.subscription), is_shared=query.share)
-    gateway.durable.add(caller.user, query.durable, durable)
-    try:
-        async for items in stream.batches():
-            for item in items:
-                if item.event is not None:
-                    durable.sent(cast(DurableEvent, item.event))
-            yield items
-            while durable.is_full:
-                await asyncio.sleep(FULL_S)
-    finally:
-        gateway.durable.remove(caller.user, query.durable, durable)
+@asynccontextmanager
+async def opened(gateway: Gateway, caller: Caller, query: StreamQuery) -> AsyncIterator[EventStream]:
+    """Open a stream of events, with its own client, within the block."""
+    async with gateway.clients.stream(caller) as client:
+        stream = EventStream(client, query)
+        await stream.open()
+        with gateway.durable.attached(caller.user, query.durable, stream.durable):
+            yield stream
 
 
-async def _body(
-    gateway: Gateway, caller: Caller, client: Client, stream: EventStream, query: StreamQuery, render: "_Renderer"
-) -> AsyncIterator[bytes]:
-    stopping = asyncio.ensure_future(gateway.is_stopping.wait())
-    items = watched(gateway, caller, stream, query)
-    try:
-        while True:
-            coming = gateway.steps.start(_next(items), "/events")
-            await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if not coming.done():
-                coming.cancel()
-                yield render.problem(ProblemError("unavailable", "the broker is stopping; connect to another broker"))
-                return
-            batch = coming.result()
-            if batch is None:
-                return
-            for chunk in render.chunks(batch):
-                yield chunk
-                await asyncio.sleep(0)
-    except (GaplessError, ProblemError) as error:
-        yield render.problem(problem_of(error))
-    finally:
-        stopping.cancel()
-        gateway.clients.close_stream(client)
-
-
-async def _next(items: AsyncIterator[list[Item]]) -> list[Item] | None:
-    return await anext(items, None)
+@asynccontextmanager
+async def _lines(
+    gateway: Gateway, caller: Caller, query: StreamQuery, render: "_Renderer"
+) -> AsyncIterator[AsyncGenerator[bytes, None] | None]:
+    async with opened(gateway, caller, query) as stream:
+        # with the status 204, an EventSource does not reconnect
+        yield None if stream.was_sent_before else render.lines(stream)
 
 
 class _Renderer:
@@ -151,7 +97,14 @@ class _Renderer:
         self._as_cloud_events = as_cloud_events
         self._network = gateway.broker.config.network.name
 
-    def chunks(self, items: list[Item]) -> Iterator[bytes]:
+    async def lines(self, stream: EventStream) -> AsyncGenerator[bytes, None]:
+        """Yield the items of a stream as bytes."""
+        async for items in stream.batches():
+            for chunk in self._chunks(items):
+                yield chunk
+                await asyncio.sleep(0)
+
+    def _chunks(self, items: list[Item]) -> Iterator[bytes]:
         """Yield the rendered items in chunks of bounded size, unless one event is larger. Each chunk is rendered on
         demand.
         """

@@ -20,12 +20,12 @@ from gapless.errors import GaplessError
 from gapless.http.callers import Caller
 from gapless.http.durable import AckRequest
 from gapless.http.event_json import JsonEvent, draft_of, event_document
-from gapless.http.event_streams import EventStream, Item, StreamQuery
+from gapless.http.event_streams import Item, StreamQuery
 from gapless.http.gateway import Gateway
 from gapless.http.json_body import decoded
 from gapless.http.problems import ProblemError, problem_of
 from gapless.http.publishing import publish
-from gapless.http.streams import watched
+from gapless.http.streams import opened
 
 __all__ = ["serve_web_socket"]
 
@@ -221,11 +221,9 @@ class _Session:
 
     async def _stream(self, name: str, subscription: _Subscription) -> None:
         try:
-            async with self._gateway.clients.stream(self._who) as client:
-                stream = EventStream(client, subscription.query)
-                await stream.open()
+            async with opened(self._gateway, self._who, subscription.query) as stream:
                 await subscription.may_send.wait()
-                async for items in watched(self._gateway, self._who, stream, subscription.query):
+                async for items in stream.batches():
                     for item in items:
                         if item.kind != "idle":
                             await self.send(_message(name, item))
