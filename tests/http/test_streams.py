@@ -90,6 +90,9 @@ def test_since_replays_and_reports_the_end_of_the_replay() -> None:
             old = await first(messages, 3)
             assert numbers(old) == [0, 1, 2]
             assert "!" not in old[-1].id  # history has plain positions
+            assert len(await first(messages, 1, "caught-up")) == 1  # although no further event is published
+            nothing = sse(http.client("b1"), {"since": "earliest", "filter": "n > 9"})
+            assert [(await anext(nothing)).event for _ in range(2)] == ["ready", "caught-up"]
             await ann.publish({"n": 3})
             assert numbers(await first(messages, 1)) == [3]
             middle = sse(http.client("b0"), {"since": old[0].id})

@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import Match, Mount, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from gapless.errors import GaplessError
@@ -128,11 +128,12 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        allowed = ", ".join(sorted({method for route in routes for method in route.methods}))
         problem = ProblemError(
             "method-not-allowed",
             f"{path} does not support {request.method}; it supports {allowed}",
-            headers=error.headers,
+            headers={"Allow": allowed},
         )
     elif error.status_code == 404:
         problem = ProblemError(

@@ -28,6 +28,8 @@ BATCH = 64
 """The number of events that are rendered together."""
 IDLE_S = 15.0
 """The time without events after which a stream sends a keep-alive."""
+READING_S = 0.5
+"""The same while history is read, which may end without an event."""
 FULL_S = 0.05
 
 Kind: TypeAlias = Literal["ready", "event", "skipped", "caught-up", "idle", "end"]
@@ -81,8 +83,7 @@ class EventStream:
         """Whether the requested history ends where the stream is resumed, so nothing is left to send."""
         self._cursor: Cursor | None = None
         """The place to resume from, or None if the stream cannot be resumed."""
-        self._is_reading = bool(query.until)
-        self._has_reported_caught_up = not (query.since or query.resume)
+        self._has_reported_caught_up = bool(query.until) or not (query.since or query.resume)
 
     # ---- start ----------------------------------------------------------------------------------------------
 
@@ -138,9 +139,11 @@ class EventStream:
         yield [Item("ready", self._text())]
         while True:
             try:
-                events = await self.subscription.take(BATCH, timeout_s=IDLE_S)
+                events = await self.subscription.take(
+                    BATCH, timeout_s=IDLE_S if self._has_reported_caught_up else READING_S
+                )
             except NoEventError:
-                yield [Item("idle")]
+                yield self._caught_up() or [Item("idle")]
                 continue
             except SkippedError as error:
                 yield [Item("skipped", detail=_skipped(error))]
@@ -183,10 +186,17 @@ class EventStream:
                 "subscription (durable=NAME)",
             )
         cursor.advance(reached)
-        if not self._has_reported_caught_up and self.subscription.is_caught_up and not self._is_reading:
-            self._has_reported_caught_up = True
-            items.append(Item("caught-up", str(cursor)))
-        return items
+        return items + self._caught_up()
+
+    def _caught_up(self) -> list[Item]:
+        """Return the report that all of the requested history was sent, once it was."""
+        assert self.subscription is not None
+        if self._has_reported_caught_up or not self.subscription.is_caught_up:
+            return []
+        self._has_reported_caught_up = True
+        if self._cursor is not None:
+            self._cursor.advance(self.subscription.position)
+        return [Item("caught-up", self._text())]
 
     def _text(self) -> str:
         return "" if self._cursor is None else str(self._cursor)
