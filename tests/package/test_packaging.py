@@ -11,10 +11,12 @@ import tomllib
 import zipfile
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
+from contextlib import contextmanager
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
 
+import httpx
 import pytest
 
 from gapless.cli.exit_codes import BAD_INPUT
@@ -73,17 +75,18 @@ def _listens(port: int) -> bool:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.fixture
-def address(with_broker: Environment, tmp_path: Path) -> Iterator[str]:
-    [port] = free_ports(1)
+@contextmanager
+def _broker(environment: Environment, folder: Path) -> Iterator[tuple[str, str]]:
+    """Start a broker, and yield its address and that of its HTTP port."""
+    port, http = free_ports(2)
     file = f'[network]\nname = "first"\nf = 0\n\n[[brokers]]\nname = "b0"\naddress = "127.0.0.1:{port}"\n'
-    (tmp_path / "network.toml").write_text(file, encoding="utf-8")
-    command = [with_broker.program("gapless"), "broker", "--config", "network.toml", "--name", "b0"]
-    broker = subprocess.Popen(command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, stderr=subprocess.PIPE)
+    (folder / "network.toml").write_text(f'{file}http = "127.0.0.1:{http}"\n', encoding="utf-8")
+    command = [environment.program("gapless"), "broker", "--config", "network.toml", "--name", "b0"]
+    broker = subprocess.Popen(command, cwd=folder, env={"PATH": "/usr/bin:/bin"}, stderr=subprocess.PIPE)
     try:
-        while broker.poll() is None and not _listens(port):
+        while broker.poll() is None and not (_listens(port) and _listens(http)):
             time.sleep(0.1)
-        yield f"gapless://127.0.0.1:{port}"
+        yield f"gapless://127.0.0.1:{port}", f"http://127.0.0.1:{http}"
     finally:
         broker.terminate()
         broker.communicate(timeout=60)
@@ -102,11 +105,26 @@ def test_the_wheel_is_that_of_the_checkout(wheel: Path) -> None:
     assert not [name for name in packed if not re.match(r"gapless(_papers|_spark)?/|gapless-[^/]*\.dist-info/", name)]
 
 
-def test_the_first_program_works_with_the_client_alone(client_only: Environment, address: str, tmp_path: Path) -> None:
-    (tmp_path / "first.py").write_text(first_program().replace("gapless://127.0.0.1:7400", address), encoding="utf-8")
-    ran = client_only.run("python", "-W", "error", "first.py", cwd=tmp_path)
+def test_the_first_program_works_with_the_client_alone(
+    client_only: Environment, with_broker: Environment, tmp_path: Path
+) -> None:
+    with _broker(with_broker, tmp_path) as (address, _):
+        program = first_program().replace("gapless://127.0.0.1:7400", address)
+        (tmp_path / "first.py").write_text(program, encoding="utf-8")
+        ran = client_only.run("python", "-W", "error", "first.py", cwd=tmp_path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert re.fullmatch(r"client-\w+:1 \{'topic': 'price', 'amount': 7\} b'any bytes'\n", ran.stdout)
+
+
+def test_a_broker_without_the_extra_http_serves_health_and_metrics(place: Path, wheel: Path, tmp_path: Path) -> None:
+    bare = make_environment(place / "bare", wheel, frozenset({"broker"}))
+    [site] = bare.folder.glob("lib/python*/site-packages")
+    for module in EXTRAS["http"]:
+        (site / module).unlink()
+    with _broker(bare, tmp_path) as (_, http):
+        assert httpx.get(f"{http}/healthz").text == "ok\n"
+        assert "gapless_ready 1.0" in httpx.get(f"{http}/metrics").text
+        assert httpx.get(f"{http}/events").status_code == 404
 
 
 SECRETLY = """

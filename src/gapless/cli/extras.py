@@ -7,8 +7,8 @@ needs only the extras that it uses.
 __all__ = ["missing_extra"]
 
 EXTRAS = {
-    "http": ("httptools", "prometheus_client", "starlette", "uvicorn", "wsproto"),
-    "broker": ("click", "cryptography", "jwt", "numpy", "rich"),
+    "http": ("httptools", "starlette", "uvicorn", "wsproto"),
+    "broker": ("click", "cryptography", "jwt", "numpy", "prometheus_client", "rich"),
     "cli": ("pyarrow",),
     "papers": ("matplotlib", "weasyprint"),
     "spark": ("pandas", "py4j", "pyspark"),

@@ -49,7 +49,7 @@ class LiveResponse(Response):
             await asyncio.wait((sending,))
         if not sending.cancelled():
             sending.result()
-        elif not losing.done():
+        elif losing.cancelled():
             await self._fail(send, ProblemError("unavailable", "the broker is stopping; connect to another broker"))
 
     async def _send(self, send: Send) -> None:
