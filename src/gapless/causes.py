@@ -31,10 +31,11 @@ CAUSES_MAX = 32
 def caused_by(*causes: Event | Position) -> dict[str, str]:
     """Return the attribute that names the direct causes of an event, to be published with its others.
 
-    Raises a `CallError` if there are more than 32, or if one is a network-wide position, which names no event.
+    Raises a `CallError` if there are more than 32, or if one has no position of its own: a network-wide position, or
+    what `publish` returns.
 
     Parameters:
-        causes: events, or their positions.
+        causes: delivered events, or their positions.
 
     Example: `await client.publish({"topic": "invoice", **caused_by(order)})`
     """
@@ -44,6 +45,8 @@ def caused_by(*causes: Event | Position) -> dict[str, str]:
             f"an event has at most {CAUSES_MAX} direct causes, not {len(places)}; name the most important ones"
         )
     for place in places:
+        if not isinstance(place, Position):
+            raise CallError(f"{place!r:.200} has no position; name a delivered event, or its position")
         if place.is_network_wide:
             raise CallError(f"{place} is a network-wide position and names no event; name the event, or event.position")
     traces = [str(each.attributes[TRACE]) for each in causes if isinstance(each, Event) and TRACE in each.attributes]

@@ -74,7 +74,7 @@ def test_every_route_is_in_the_document_and_no_other() -> None:
 
 def test_every_message_of_a_client_is_in_the_document() -> None:
     operations = msgspec.inspect.type_info(Command).fields[0].type.values  # type: ignore[attr-defined]
-    messages = document("asyncapi")["operations"]["obey"]["messages"]
+    messages = document("asyncapi")["operations"]["receiveCommand"]["messages"]
     assert {each["$ref"].rpartition("/")[2] for each in messages} == set(operations)
     members = {
         member
