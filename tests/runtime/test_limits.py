@@ -314,7 +314,7 @@ def test_waiting_messages_count_for_their_sender(tmp_path: Path) -> None:
             ]
             links.take_in(links.links[ann.name], connection, rest)
             assert connection.is_held
-            assert links.gate.wait_s(links.links[bob.name], 0, 0) == 0
+            assert links.gate.wait_s(links.links[bob.name], 0) == 0
             await ann.close(leave=False)
             await bob.close(leave=False)
 

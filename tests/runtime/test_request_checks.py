@@ -46,7 +46,11 @@ class _Asked:
         judging = Judging(lambda message: message, self._rewrite, text_max=2_000, effort_max=200)
         self.node = Node()
         audit = AuditLog("", "b0", logger_of("b0"))
-        self._gate = Gate(broker_security, judging, audit, deny=self._deny, node=lambda: self.node)
+        self.worked_ns = 0
+        self._gate = Gate(
+            broker_security, judging, audit, deny=self._deny, node=lambda: self.node,
+            processor_ns=lambda: self.worked_ns,
+        )  # fmt: skip
         self._link = Link("ann:c", is_client=True)
         self._gate.came(self._link, Identity("user", "ann", "certificate"), "127.0.0.1")
 
@@ -65,8 +69,8 @@ class _Asked:
             pass
         return found
 
-    def wait_s(self, spent_us: int = 0) -> float:
-        return self._gate.wait_s(self._link, 0, spent_us)
+    def wait_s(self) -> float:
+        return self._gate.wait_s(self._link, 0)
 
 
 @pytest.mark.parametrize(
@@ -195,14 +199,17 @@ def test_filters_that_are_too_complex_are_refused_before_they_are_compared(
     run(main())
 
 
-def test_a_user_that_has_taken_its_share_of_the_time_has_to_wait(tmp_path: Path) -> None:
+def test_a_user_that_has_taken_its_share_of_the_processor_has_to_wait(tmp_path: Path) -> None:
     async def main() -> None:
         users = {"ann": {**SHOP, "limits": {"attach_share": 0.001}}}
         async with secure(1, tmp_path, f=0, users=users) as network:
             at_gate = _Asked(network)
             asked = attach(NEWS.format(1))
             assert at_gate.decide(asked) is asked
-            assert at_gate.wait_s(spent_us=3_000_000) > 1_000, "two seconds too much, of which 0.001 are paid a second"
+            assert at_gate.wait_s() == 0
+            assert at_gate.decide(asked) is asked
+            at_gate.worked_ns += 3_000_000_000
+            assert at_gate.wait_s() > 1_000, "two seconds too much, of which 0.001 are paid a second"
             assert at_gate.judge(asked) is UNJUDGED
             ended = Demand(ended="ann:c/s9")
             assert at_gate.decide(ended) is ended

@@ -375,7 +375,7 @@ class Links:
         """Pass messages to the node. The rest stays with the connection and is passed here again without a size, as do
         messages of a client that exceeded its rate.
         """
-        begun, begun_us = self.meter.begin(), now_us()
+        begun = self.meter.begin()
         try:
             judge = self.gate.judge if self.gate is not None and link.is_client else None
             connection.backlog = self.host.receive(link, messages, self.turns.deadline_us, judge)
@@ -388,7 +388,7 @@ class Links:
         finally:
             self.meter.end(begun, link.name, messages)
         if self.gate is not None and link.is_client:
-            connection.hold(self.gate.wait_s(link, size, now_us() - begun_us))
+            connection.hold(self.gate.wait_s(link, size))
         self.queues.look()
 
     def drained(self, connection: Connection) -> None:

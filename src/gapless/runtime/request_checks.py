@@ -67,7 +67,7 @@ class _Client:
     """The state of one connected client's checks."""
 
     __slots__ = (
-        "attaches", "attaching", "brings_filters", "ended", "owner", "understood", "work",
+        "attaches", "attaching", "begun_ns", "ended", "owner", "understood", "work",
     )  # fmt: skip
 
     def __init__(self, owner: str, now: float) -> None:
@@ -76,8 +76,8 @@ class _Client:
         self.attaching = Bucket(ATTACHES_PER_S, now)
         self.attaches = 0
         """The number of times that the client has attached since the last count."""
-        self.brings_filters = False
-        """Whether the request that is being checked contains filters."""
+        self.begun_ns: int | None = None
+        """The processor time at the beginning of a turn in which a request with filters is checked."""
         self.understood: Sequence[object] = _NONE
         """The parsed filters of the client's last message. While they are kept, parsing the same text returns the same
         object."""
@@ -103,6 +103,7 @@ class Gate:
         limits: Limits = ADDRESS_LIMITS,
         broker_limits: Limits = NO_LIMITS,
         clock: Callable[[], float] = time.monotonic,
+        processor_ns: Callable[[], int] = time.thread_time_ns,
     ) -> None:
         """`broker_security` knows the users and their limits; if it is None, `limits` apply. If `judging` is None, the
         protocol cannot describe its clients' requests, and only connections are counted.
@@ -114,6 +115,7 @@ class Gate:
         self._deny = deny
         self._node = node
         self._clock = clock
+        self._processor_ns = processor_ns
         self._limits = limits
         self._broker_limits = broker_limits
         self._clients: dict[str, _Client] = {}
@@ -195,11 +197,12 @@ class Gate:
                 return message
             if not asked.subscriptions and not asked.advertisements and not asked.is_resuming:
                 return self._judge_small(link, client, asked, message)
-            client.brings_filters = True
+            self._begin(client)
             if self._must_wait(client):
                 return UNJUDGED
             client.attaches += asked.is_resuming
             client.work = self._judge_in_pieces(link, client, asked, message)
+        self._begin(client)
         work, client.work = client.work, None
         begun = now_us()
         try:
@@ -212,15 +215,19 @@ class Gate:
         client.work = work
         return UNJUDGED
 
+    def _begin(self, client: _Client) -> None:
+        if client.begun_ns is None:
+            client.begun_ns = self._processor_ns()
+
     def _must_wait(self, client: _Client) -> bool:
         """Return whether the owner has used its share of the time in which filters are checked."""
         return self._quotas.charge_attaching(client.owner, 0.0) > 0.0
 
-    def wait_s(self, link: Link, size: int, spent_us: int) -> float:
+    def wait_s(self, link: Link, size: int) -> float:
         """Return for how many seconds to pause reading a client that sent `size` bytes.
 
-        The time spent on the message counts if it contained filters. The events checked since the last call count, too,
-        and so do the bytes of history that were sent to the client.
+        The processor time spent on the message counts if it contained filters. So do the events checked since the last
+        call, and the bytes of history that were sent to the client.
         """
         client = self._clients.get(link.name)
         if client is None:
@@ -230,10 +237,10 @@ class Gate:
         node = self._node()
         read = 0 if node is None else node.take_history_bytes(link.name)
         wait_s = self._quotas.wait_s(client.owner, events=events, size=size, read=read)
-        if not client.brings_filters:
+        if client.begun_ns is None:
             return wait_s
-        client.brings_filters = client.work is not None
-        debt_s = self._quotas.charge_attaching(client.owner, spent_us / 1e6)
+        spent_ns, client.begun_ns = self._processor_ns() - client.begun_ns, None
+        debt_s = self._quotas.charge_attaching(client.owner, spent_ns / 1e9)
         return max(wait_s, max(debt_s, DEBT_MIN_S) if debt_s else 0.0, client.attaching.take(attaches, self._clock()))
 
     def _judge_small(self, link: Link, client: _Client, asked: Demand, message: Any) -> Any:
