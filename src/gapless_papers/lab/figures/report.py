@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import count
+from math import floor, log10
 from string import ascii_lowercase
 
 import msgspec
@@ -300,6 +301,6 @@ def _number(value: float, digits: int = 4) -> str:
     """Return a readable number with enough significant digits; digits before the decimal point are never dropped."""
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
-    whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    whole = floor(log10(abs(value))) + 1
     text = f"{value:,.{max(0, digits - whole)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
