@@ -2,8 +2,8 @@
 
 `experiments/results` has one CSV file for each experiment: its rows of the `claims.csv` that `gapless lab figures`
 leaves. `experiments/results/figures` has the CSV files of figures. To store new results, name the `claims.csv`:
-`python -m docs.results out/figures/claims.csv`. Figures are read from the same directory. A document shows the numbers
-between
+`python -m docs.results out/figures/claims.csv`. Figures are read from the same directory, and so are the pictures in
+`docs/images`. A document shows the numbers between
 
     <!-- numbers: 003-fig9-tree -->
     <!-- end of numbers -->
@@ -11,9 +11,11 @@ between
 and this program replaces the text in between. After `numbers:` there is one of
 
 - the names of experiments, whose claims become one table; `002-fig6/exponential` selects the claims read in one way;
-- `lines` and the names of figures: each becomes a row with the first and the last point of every line;
+- `lines` and the names of figures: each becomes a row with the first and the last point of every line (or all of two or
+  three), or, if it is the only one, each of its lines becomes a row;
 - `runs`: how many runs the experiments of each paper have;
-- `start-on-another-node`: the figures of that benchmark.
+- `start-on-another-node`: the figures of that benchmark;
+- `locaps-search`: the outcome of random searches, in blocks of seeds that follow each other, by faults and f.
 
 A test keeps the documents as this program writes them.
 """
@@ -24,6 +26,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -32,12 +35,16 @@ from gapless_papers.lab.experiment import FigureSpec, Scalar
 from gapless_papers.lab.experiment_file import load_experiment
 from gapless_papers.lab.grid import cases_of
 
-__all__ = ["RESULTS", "pages", "shown", "start_figures", "store", "with_numbers"]
+__all__ = ["BLOCK", "IMAGES", "RESULTS", "figures", "pages", "shown", "start_figures", "store", "with_numbers"]
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
+IMAGES = ROOT / "docs" / "images"
 START = "start-on-another-node"
 """The benchmark whose figures are stored there as JSON."""
+SEARCH = "locaps-search"
+"""The random searches whose outcome is stored there as JSON."""
+OUTCOMES = ("runs", "valid", "unknown", "invalid")
 BLOCK = re.compile(r"(<!-- numbers: (?P<names>[\w/ -]+) -->\n).*?(<!-- end of numbers -->)", re.DOTALL)
 LINES = "lines"
 WORDS = {"agrees": "agrees", "differs": "differs", "uncertain": "cannot tell", "unmeasured": "not measured"}
@@ -66,7 +73,7 @@ def shown(text: str) -> Iterator[str]:
 
 
 def store(claims: Path) -> list[Path]:
-    """Store the claims of each experiment, and the figures that documents show; return the written files."""
+    """Store the claims of experiments, and the figures and pictures that documents show; return the written files."""
     with claims.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     written = []
@@ -78,9 +85,10 @@ def store(claims: Path) -> list[Path]:
             writer.writeheader()
             writer.writerows(row for row in rows if row["experiment"] == name)
         written.append(target)
-    figures = {name for page in pages() for name in shown(page.read_text(encoding="utf-8")) if "/" in name}
-    for name in sorted(figures):
-        source, target = claims.parent / f"{name.partition('/')[2]}.csv", RESULTS / f"{name}.csv"
+    needed = {name for page in pages() for name in shown(page.read_text(encoding="utf-8")) if "/" in name}
+    copies = {RESULTS / f"{name}.csv": claims.parent / f"{name.partition('/')[2]}.csv" for name in sorted(needed)}
+    copies |= {picture: claims.parent / picture.name for picture in sorted(IMAGES.glob("*.svg"))}
+    for target, source in copies.items():
         if source.exists():
             target.parent.mkdir(exist_ok=True)
             target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
@@ -93,6 +101,8 @@ def _table(names: Sequence[str]) -> str:
         return _runs()
     if names[0] == START:
         return _start_table()
+    if names[0] == SEARCH:
+        return _search_table()
     if names[0] == LINES:
         return _lines(names[1:])
     rows = [_cells(row) for name in names for row in _claims(name)]
@@ -114,23 +124,27 @@ def _lines(names: Sequence[str]) -> str:
     """Return a table with the first and the last point of each line of these figures."""
     rows: list[tuple[str, dict[str, str]]] = []
     for name in names:
-        spec = _figures()[name]
+        spec = figures()[name]
         lines: dict[str, list[dict[str, str]]] = {}
         with (RESULTS / "figures" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 lines.setdefault(spec.label([_value(row[axis]) for axis in spec.series]), []).append(row)
         points = max(lines.values(), key=len)
         runs = sorted({int(row["runs"]) for line in lines.values() for row in line})
-        span = " → ".join(dict.fromkeys(row[spec.x] for row in (points[0], points[-1])))
+        span = " → ".join(row[spec.x] for row in _shown_points(points))
         count = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
         head = f"`{name}`: {spec.y_label}; {spec.x_label or spec.x} {span}; {count} runs"
         rows.append((head, {label: _span(line) for label, line in lines.items()}))
+    if len(rows) == 1:
+        head, cells = rows[0]
+        return _markdown([(head, "first → last"), ("---", "---"), *cells.items()])
     labels = list(dict.fromkeys(label for _, cells in rows for label in cells))
     body = [(head, *(cells.get(label, "") for label in labels)) for head, cells in rows]
     return _markdown([("", *labels), ("---",) * (len(labels) + 1), *body])
 
 
-def _figures() -> dict[str, FigureSpec]:
+@cache
+def figures() -> dict[str, FigureSpec]:
     """Return the lines and bars of all experiments by the name of their file."""
     found: dict[str, FigureSpec] = {}
     for file in sorted((ROOT / "experiments").glob("*.toml")):
@@ -150,8 +164,13 @@ def _value(text: str) -> Scalar:
 
 
 def _span(line: Sequence[dict[str, str]]) -> str:
-    ends = [_number(row["mean"], row["half_width_95"], "") for row in (line[0], line[-1])]
-    return " → ".join(dict.fromkeys(ends))
+    texts = [_number(row["mean"], row["half_width_95"], "") for row in _shown_points(line)]
+    return texts[0] if len(set(texts)) == 1 else " → ".join(texts)
+
+
+def _shown_points(line: Sequence[dict[str, str]]) -> Sequence[dict[str, str]]:
+    """Return all points of a short line, and the ends of a longer one."""
+    return line if len(line) <= 3 else (line[0], line[-1])
 
 
 def start_figures() -> dict[str, Any]:
@@ -169,6 +188,16 @@ def _start_table() -> str:
         missed = f"{row['missed']:,} of {row['published']:,}"
         lines.append(f"| {row['system']} | {row['call_ms']:.1f} ms | {missed} | {row['first_event_ms']:.1f} ms |")
     return "\n".join(lines) + "\n"
+
+
+def _search_table() -> str:
+    blocks = json.loads((RESULTS / f"{SEARCH}.json").read_text(encoding="utf-8"))
+    rows = [
+        (f"`{block['faults']}`", block["f"], block["seeds"], *(f"{block[key]:,}" for key in OUTCOMES))
+        for block in blocks
+    ]
+    last = ("all", "", "", *(f"{sum(block[key] for block in blocks):,}" for key in OUTCOMES))
+    return _markdown([("`--faults`", "`--f`", "seeds", *OUTCOMES), ("---", "---", "---", *["--:"] * 4), *rows, last])
 
 
 def _cells(row: dict[str, str]) -> Sequence[str]:
