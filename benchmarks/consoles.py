@@ -187,7 +187,7 @@ def measure(phases: int) -> tuple[dict[str, State], float]:
         taken = sorted(latency for published, latency in found if begin <= published < begin + 10**9)
         states[name].p50_ms.append(taken[len(taken) // 2] / 1e6)
         states[name].p99_ms.append(taken[int(len(taken) * 0.99)] / 1e6)
-    return states, turns["longest_ms"] if "over HTTP" in turns["what"] else 0.0
+    return states, turns["longest_ms"] if "HTTP request" in turns["what"] else 0.0
 
 
 def processor_ns(process: int) -> int:
