@@ -50,16 +50,16 @@ RATE = 200
 EVENTS = 2_000
 
 
-async def crowd(port: int, first: int, last: int, count: int) -> None:
+async def connect_clients(port: int, first: int, last: int, count: int) -> None:
     """Connect clients with these numbers, and subscribe to a topic for each, or to all events if `count` is given.
     Then report when `count` events have arrived. The clients stay connected until the process is killed.
     """
     gc.disable()
-    rooms = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(AT_ONCE)
     async with contextlib.AsyncExitStack() as stack:
 
-        async def come(number: int) -> gapless.Subscription:
-            async with rooms:
+        async def subscribe(number: int) -> gapless.Subscription:
+            async with slots:
                 url = f"gapless://127.0.0.1:{port}"
                 client = await stack.enter_async_context(gapless.connect(url, timeout_s=TIMEOUT_S))
                 if count:
@@ -73,7 +73,7 @@ async def crowd(port: int, first: int, last: int, count: int) -> None:
                 got += len(await subscription.take(1024))
 
         try:
-            subscriptions = await asyncio.gather(*map(come, range(first, last)))
+            subscriptions = await asyncio.gather(*map(subscribe, range(first, last)))
         except gapless.GaplessError as error:
             print(error, file=sys.stderr, flush=True)
             os._exit(1)  # at once: closing thousands of clients takes minutes
@@ -83,9 +83,9 @@ async def crowd(port: int, first: int, last: int, count: int) -> None:
         await asyncio.Event().wait()
 
 
-def start_crowd(port: int, first: int, last: int, count: int = 0) -> "subprocess.Popen[str]":
+def start_clients(port: int, first: int, last: int, count: int = 0) -> "subprocess.Popen[str]":
     """Start a process with some of the clients."""
-    command = [sys.executable, str(Path(__file__)), "--crowd", *map(str, (port, first, last, count))]
+    command = [sys.executable, str(Path(__file__)), "--connect-clients", *map(str, (port, first, last, count))]
     return subprocess.Popen(command, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
 
 
@@ -115,10 +115,10 @@ def end(*processes: "subprocess.Popen[str]") -> None:
 
 
 @contextlib.contextmanager
-def crowds(port: int, clients: int, count: int = 0) -> Iterator[list["subprocess.Popen[str]"]]:
+def client_processes(port: int, clients: int, count: int = 0) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start the given number of clients in a few processes, and wait until all are connected."""
     bounds = [clients * number // PROCESSES for number in range(PROCESSES + 1)]
-    processes = [start_crowd(port, first, last, count) for first, last in pairwise(bounds)]
+    processes = [start_clients(port, first, last, count) for first, last in pairwise(bounds)]
     try:
         for process in processes:
             said(process)
@@ -133,7 +133,7 @@ def flood(clients: int, count: int) -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
         system.serve(Path(folder)) as port,
-        crowds(port, clients, count) as processes,
+        client_processes(port, clients, count) as processes,
     ):
         publisher = start("publish", system, port, count, 0)
         try:
@@ -151,7 +151,7 @@ def measure(clients: int, events: int) -> dict[str, Any]:
         before = latency(system, port, events)
         [broker] = system.servers
         empty, begun = memory_kib(broker.pid), time.monotonic()
-        with crowds(port, clients):
+        with client_processes(port, clients):
             seconds = time.monotonic() - begun
             print(f"{clients:,} clients are there after {seconds:.0f} s", file=sys.stderr, flush=True)
             return {
@@ -169,13 +169,13 @@ def show(found: dict[str, Any]) -> None:
     table = Table(title=f"{found['clients']:,} clients with {found['subscriptions']} subscriptions each, at one broker")
     for name in ("", "p50 ms", "p99 ms"):
         table.add_column(name, justify="left" if not name else "right")
-    for name, kind in (("before they come", "before"), ("beside them", "beside")):
+    for name, kind in (("before they subscribe", "before"), ("beside them", "beside")):
         p50, p99 = found[f"latency_ms_{kind}"]
         table.add_row(name, f"{p50:.2f}", f"{p99:.2f}")
     console = Console()
     console.print(table)
     console.print(
-        f"{found['clients_per_s']:,.0f} come a second; each takes {found['kib_per_client']:.1f} KiB of the broker"
+        f"{found['clients_per_s']:,.0f} subscribe a second; each takes {found['kib_per_client']:.1f} KiB of the broker"
     )
     console.print(f"{found['subscribers']:,} subscribers to everything: {found['deliveries_per_s']:,.0f} deliveries/s")
     console.print(
@@ -188,11 +188,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, help="write the figures as JSON, too")
-    parser.add_argument("--crowd", nargs=4, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--connect-clients", nargs=4, type=int, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.crowd:
+    if asked.connect_clients:
         with contextlib.suppress(KeyboardInterrupt):
-            run(crowd(*asked.crowd))
+            run(connect_clients(*asked.connect_clients))
         return 0
     found = measure(200 if asked.quick else CLIENTS, EVENTS // 10 if asked.quick else EVENTS)
     found["subscribers"] = 50 if asked.quick else 1_000

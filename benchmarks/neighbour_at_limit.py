@@ -87,7 +87,7 @@ class Limited(SecureGapless):
 # ---- the loud client ------------------------------------------------------------------------------------------------
 
 
-class Loud:
+class NoisyNeighbour:
     """A client that exceeds its limits during its turns."""
 
     def __init__(self, url: str, credentials: Path) -> None:
@@ -150,7 +150,7 @@ class Loud:
 # ---- the quiet clients ----------------------------------------------------------------------------------------------
 
 
-class Quiet:
+class MeasuredPair:
     """Two clients, and the latency of each event between them."""
 
     def __init__(self, broker: int) -> None:
@@ -239,14 +239,14 @@ def main() -> int:
     given = parser.parse_args()
     if given.loud:
         os.nice(19)  # on a machine of its own, the client would take no processor time from the others
-        uvloop.run(Loud(f"gapless+tls://127.0.0.1:{given.loud}", given.folder / "loud.toml").run())
+        uvloop.run(NoisyNeighbour(f"gapless+tls://127.0.0.1:{given.loud}", given.folder / "loud.toml").run())
         return 0
     turns, turn_s = (4, 2.0) if given.quick else (10, 5.0)
     system = Limited()
     with tempfile.TemporaryDirectory() as folder, system.serve(Path(folder)) as port, started(port, folder) as loud:
         assert system.credentials is not None
         url = f"gapless+tls://127.0.0.1:{port}"
-        quiet = Quiet(system.servers[0].pid)
+        quiet = MeasuredPair(system.servers[0].pid)
         pairs = uvloop.run(quiet.measure(url, system.credentials, loud, turns, turn_s))
         assert loud.stdin is not None
         loud.stdin.close()

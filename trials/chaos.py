@@ -138,7 +138,7 @@ class Chaos:
             self._is_publishing = False
             async with asyncio.timeout(SETTLE_S):
                 await asyncio.gather(*visitors)
-            await self._grow_quiet()
+            await self._wait_until_idle()
             _raise_failure(talkers)
         finally:
             self._is_publishing = False  # a task may miss its cancellation, but not this flag
@@ -310,12 +310,12 @@ class Chaos:
         for name in self._fleet.names:
             self._peaks[name] = max(self._peaks.get(name, 0), self._fleet.memory_kib(name)[1])
 
-    async def _who_lies_behind(self) -> set[str]:
+    async def _lagging_clients(self) -> set[str]:
         reports = await self._reports()
         behind = {client for report in reports.values() for client in report.get("overview", {}).get("lagging", ())}
         return behind & {client.name for client in self._clients}
 
-    async def _grow_quiet(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until nothing has been delivered for a while, all publications are confirmed, all calls have returned,
         and no client lags: a broker that has just returned may need longer to read its disk than the others are quiet.
         """
@@ -325,7 +325,7 @@ class Chaos:
             time.monotonic() - self._last_delivery < QUIET_S
             or self._subscribing
             or not all(client.is_all_confirmed for client in self._clients)
-            or (behind := await self._who_lies_behind())
+            or (behind := await self._lagging_clients())
         ):
             waiting = f"{self._subscribing} wait for subscribe(), {', '.join(sorted(behind)) or 'nobody'} lags"
             assert time.monotonic() < deadline, f"it does not come to rest: {waiting}"

@@ -39,7 +39,7 @@ SLOW_S = (0.05, 0.2, 0.6)
 CLOCK_S = (-600, -3, 3, 600)
 JOINS_S = 5
 """The clock difference (ten times `max_clock_skew_ms`) above which a broker waits at its start."""
-HOG_BYTES = 1 << 20
+SATURATE_BYTES = 1 << 20
 
 
 def _faketime() -> str:
@@ -229,16 +229,16 @@ class Faults:
         self._note("disk is busy")
         stop = asyncio.Event()
         writing = asyncio.create_task(
-            asyncio.to_thread(_hog, Path(self._fleet.config.broker(broker).data).parent, stop)
+            asyncio.to_thread(_saturate_disk, Path(self._fleet.config.broker(broker).data).parent, stop)
         )
         await self._rest(1.0, 3.0)
         stop.set()
         await writing
 
 
-def _hog(folder: Path, stop: asyncio.Event) -> None:
+def _saturate_disk(folder: Path, stop: asyncio.Event) -> None:
     """Write and sync as fast as the disk allows."""
-    block = os.urandom(HOG_BYTES)
+    block = os.urandom(SATURATE_BYTES)
     with tempfile.TemporaryFile(dir=folder) as file:
         while not stop.is_set():
             file.seek(0)

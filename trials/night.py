@@ -175,7 +175,7 @@ class Night:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeRemainingColumn())
         with (
             progress_bars(*columns, hidden=hidden) as progress,
-            multiprocessing.get_context("spawn").Pool(processes, initializer=_obey_the_pool) as pool,
+            multiprocessing.get_context("spawn").Pool(processes, initializer=_ignore_interrupts) as pool,
         ):
             task = progress.add_task("", total=hours * 3600)
             for kinds in cycle(self._kinds):
@@ -261,7 +261,7 @@ class Night:
             console.print(Text(f"  and {len(missing) - SHOWN} more: --json lists them", "dim"))
 
 
-def _obey_the_pool() -> None:
+def _ignore_interrupts() -> None:
     """Ignore interrupts: the parent process ends the workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

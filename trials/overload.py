@@ -31,7 +31,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, local_network
 from gapless.runtime.network_file import ProtocolEntry
 
-CROWD = 25
+CLIENTS_PER_PROCESS = 25
 """The number of clients in one process."""
 READY_S = 600.0
 RATE = 20
@@ -50,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--subscriptions", type=int, default=50, help="of each client")
     parser.add_argument("--stress", type=int, default=8, help="busy loops beside the network; 0 for none")
     parser.add_argument("--seconds", type=float, default=600.0, help="how long to publish")
-    parser.add_argument("--crowd", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--run-clients", nargs=4, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
-    if asked.crowd:
-        url, first, count, subscriptions = asked.crowd
-        run(_crowd(url.split(","), int(first), int(count), int(subscriptions)))
+    if asked.run_clients:
+        url, first, count, subscriptions = asked.run_clients
+        run(_run_clients(url.split(","), int(first), int(count), int(subscriptions)))
         return 0
     with tempfile.TemporaryDirectory(prefix="gapless-overload-") as place:
         return run(_measure(asked, Path(place)))
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # ---- the clients ----------------------------------------------------------------------------------------------
 
 
-async def _crowd(addresses: list[str], first: int, count: int, subscriptions: int) -> None:
+async def _run_clients(addresses: list[str], first: int, count: int, subscriptions: int) -> None:
     """Run some clients in this process; send their figures to the parent when it closes its end of the pipe."""
     got: Counter[str] = Counter()
     clients: list[Client] = []
@@ -113,20 +113,20 @@ async def _measure(asked: argparse.Namespace, place: Path) -> int:
         await fleet.until_whole(READY_S)
         watching = asyncio.create_task(_watch(fleet, facts))
         stress = _start_stress(asked.stress)
-        crowds: list[subprocess.Popen[str]] = []
+        processes: list[subprocess.Popen[str]] = []
         try:
             begun = time.monotonic()
-            for first in range(0, asked.clients, CROWD):
-                count = min(CROWD, asked.clients - first)
-                crowds.append(_start_crowd(addresses, first, count, asked.subscriptions))
-            for process in crowds:
+            for first in range(0, asked.clients, CLIENTS_PER_PROCESS):
+                count = min(CLIENTS_PER_PROCESS, asked.clients - first)
+                processes.append(_start_clients(addresses, first, count, asked.subscriptions))
+            for process in processes:
                 await asyncio.to_thread(_said, process)
             facts["ready_s"] = round(time.monotonic() - begun, 1)
             facts["published"] = published = await _publish(addresses[0], asked.seconds)
             watching.cancel()
-            ends = [await asyncio.to_thread(_end, process) for process in crowds]
+            ends = [await asyncio.to_thread(_end, process) for process in processes]
         finally:
-            for process in crowds:
+            for process in processes:
                 process.kill()
             for process in stress:
                 process.terminate()
@@ -175,8 +175,8 @@ def _start_stress(count: int) -> list["subprocess.Popen[str]"]:
     return [subprocess.Popen([sys.executable, "-c", BUSY_LOOP], text=True) for _ in range(count)]
 
 
-def _start_crowd(addresses: list[str], first: int, count: int, subscriptions: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "trials.overload", "--crowd", ",".join(addresses)]
+def _start_clients(addresses: list[str], first: int, count: int, subscriptions: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "trials.overload", "--run-clients", ",".join(addresses)]
     return subprocess.Popen(
         [*command, str(first), str(count), str(subscriptions)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

@@ -119,7 +119,7 @@ def test_after_the_session_has_expired_numbering_continues(protocol: str) -> Non
             standing = before.identity
             await before.close(leave=False)
             while any(
-                broker._inhabitant is None or broker._inhabitant.sessions() for broker in network.brokers.values()
+                broker._broker_node is None or broker._broker_node.sessions() for broker in network.brokers.values()
             ):
                 await asyncio.sleep(0.05)
             async with go_on(network, standing, 3) as after:

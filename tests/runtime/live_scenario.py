@@ -61,7 +61,7 @@ class _Run:
             began = loop.time()
             await self._act(row)
             start += loop.time() - began  # the scenario's clock is paused while it waits for an action
-        await self._grow_quiet()
+        await self._wait_until_idle()
         for joined in self._clients.values():
             await joined.close(leave=False)
         for task in self._tasks:
@@ -76,7 +76,7 @@ class _Run:
     async def _act(self, row: Any) -> None:
         if self._patient and isinstance(row, parts.SubscribeAction | parts.UnsubscribeAction):
             await asyncio.gather(*self._publishing)
-            await self._grow_quiet()
+            await self._wait_until_idle()
         match row:
             case parts.AdvertiseAction() if self._patient:
                 await self._advertise(row)
@@ -138,7 +138,7 @@ class _Run:
 
         self._start(later())
 
-    async def _grow_quiet(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until nothing has been delivered, confirmed or moved for a while."""
         loop = asyncio.get_running_loop()
         self._last_act = loop.time()

@@ -65,4 +65,4 @@ def test_things_do_not_mix_and_their_number_is_bounded() -> None:
     log_backoff = LogBackoff(Clock())
     assert [log_backoff.due(number) for number in range(2 * KEYS_MAX)] == [1] * 2 * KEYS_MAX
     assert log_backoff.due(2 * KEYS_MAX - 1) == 0
-    assert len(log_backoff._said) == KEYS_MAX
+    assert len(log_backoff._states) == KEYS_MAX

@@ -38,17 +38,17 @@ def test_a_client_that_used_more_than_its_share_is_slowed_down_and_others_are_no
 
 def test_reconnecting_does_not_reset_a_debt() -> None:
     taken = _quotas(Clock(), attach_share=0.25)
-    taken.came("eve")
+    taken.add_connection("eve")
     taken.charge_attaching("eve", 3.0)
-    taken.left("eve")
-    taken.came("eve")
+    taken.remove_connection("eve")
+    taken.add_connection("eve")
     assert taken.charge_attaching("eve", 0.0) == pytest.approx(8.0)
 
 
 def test_owners_without_connections_are_dropped_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "IDLE_MAX", 2)
     taken = _quotas(Clock(), attach_share=0.25)
-    taken.came("ann")
+    taken.add_connection("ann")
     for owner in ("ann", "eve", "bob", "dan"):
         taken.charge_attaching(owner, 3.0)
     in_debt = {owner: taken.charge_attaching(owner, 0.0) > 0 for owner in ("ann", "bob", "dan", "eve")}
@@ -57,8 +57,8 @@ def test_owners_without_connections_are_dropped_when_they_are_many(monkeypatch: 
 
 def test_the_most_connections_of_an_owner_and_of_all() -> None:
     taken = Quotas(lambda owner: Limits(connections=1), lambda: BrokerLimits(connections=2))
-    taken.came("ann")
+    taken.add_connection("ann")
     assert taken.why_not("ann", "user 'ann'", is_client=True).startswith("user 'ann' has 1 connections here")
     assert not taken.why_not("bob", "user 'bob'", is_client=True)
-    taken.came("bob")
+    taken.add_connection("bob")
     assert taken.why_not("dan", "user 'dan'", is_client=True).startswith("this broker has 2 connections here")

@@ -52,7 +52,7 @@ class _Asked:
             processor_ns=lambda: self.worked_ns,
         )  # fmt: skip
         self._link = Link("ann:c", is_client=True)
-        self._gate.came(self._link, Identity("user", "ann", "certificate"), "127.0.0.1")
+        self._gate.add_connection(self._link, Identity("user", "ann", "certificate"), "127.0.0.1")
 
     def _deny(self, link: Link, name: str, reason: str) -> None:
         self.refusals[name] = reason

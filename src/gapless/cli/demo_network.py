@@ -44,7 +44,7 @@ ASKED = {
 covered at a neighbouring broker, and the third is covered at the same broker."""
 AGAIN = 5
 """The number of times each of these subscriptions is made. The demo shows the median."""
-GUESTS = ("kind = 'order'", "kind IN ('invoice', 'parcel')", "eur < 100", "TRUE")
+GUEST_FILTERS = ("kind = 'order'", "kind IN ('invoice', 'parcel')", "eur < 100", "TRUE")
 ORDERS_A_SECOND = 30.0
 QUIET_S = 1.0
 PATIENCE_S = 60.0
@@ -142,7 +142,7 @@ class _Live:
         self._say("waiting until all events are delivered")
         peak = max(fleet.memory_kib(name)[1] for name in fleet.names) / 1024
         self._is_open = False
-        await self._grow_quiet()
+        await self._wait_until_idle()
         times = [killed, *(moment for moment in self._kiosk_times if moment > killed)]
         return LiveRun(
             brokers={name: client.broker for name, client in self._clients.items()},
@@ -202,7 +202,7 @@ class _Live:
             self._start(self._take(subscription))
         own = await self._client(MOVING).subscribe("kind = 'parcel' AND eur > 100")
         self._start(self._take(own, self._kiosk_times))
-        self._start(self._come_and_go())
+        self._start(self._resubscribe_repeatedly())
         return cuts
 
     async def _again(self, name: str) -> Subscription:
@@ -241,8 +241,8 @@ class _Live:
             if moments is not None:
                 moments.append(time.monotonic())
 
-    async def _come_and_go(self) -> None:
-        for text in cycle(GUESTS):
+    async def _resubscribe_repeatedly(self) -> None:
+        for text in cycle(GUEST_FILTERS):
             subscription = await self._client("guest").subscribe(text)
             taking = asyncio.create_task(self._take(subscription))
             await asyncio.sleep(0.3)
@@ -268,7 +268,7 @@ class _Live:
             if task.done():
                 task.result()
 
-    async def _grow_quiet(self) -> None:
+    async def _wait_until_idle(self) -> None:
         """Wait until all publications are confirmed and deliveries have paused."""
         await self._wait_until(
             lambda: time.monotonic() - self._last > QUIET_S and all(c.is_all_confirmed for c in self._clients.values())

@@ -194,14 +194,14 @@ class _Up:
 
     async def _watch(self, end: float | None, live: Live | None) -> None:
         while not self._stop_requested.is_set() and (end is None or time.monotonic() < end):
-            self._look_after_the_dead()
+            self._restart_crashed()
             if live is not None:
                 reports = await reports_of(self._fleet.config.addresses, self._fleet.access)
                 live.update(self._view(reports), refresh=True)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop_requested.wait(), REFRESH_S)
 
-    def _look_after_the_dead(self) -> None:
+    def _restart_crashed(self) -> None:
         now = time.monotonic()
         for name in self._fleet.names:
             if self._fleet.is_alive(name):

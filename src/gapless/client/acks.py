@@ -21,7 +21,7 @@ from gapless.client.arguments import check_span, kind_of
 from gapless.client.durable_event import DurableEvent
 from gapless.client.middleware import Outcome
 from gapless.client.own_loop import OwnLoop
-from gapless.client.unsafe import fulfil, refuse
+from gapless.client.unsafe import complete, refuse
 from gapless.errors import AckTooLateError, CallError, GaplessError
 from gapless.events import Event
 from gapless.names import Acknowledge, AcknowledgeEach, ExtendAck, Nack
@@ -304,7 +304,7 @@ class Acks:
         waiting, self._waiting = self._waiting, []
         for number, future in waiting:
             if number <= self._kept:
-                fulfil(future)
+                complete(future)
             else:
                 self._waiting.append((number, future))
         self.kept_each([number for number in self._each if number <= self._kept])
@@ -314,7 +314,7 @@ class Acks:
         for count in counts:
             waiting = self._each.pop(count, None)
             if waiting is not None:
-                fulfil(waiting[1])
+                complete(waiting[1])
 
     def fail(self, error: GaplessError) -> None:
         """Fail all waiting calls, because acknowledgements are no longer possible."""

@@ -105,7 +105,7 @@ class ConnectionManager:
         self._links.look = self._watching.look
         self._links.has_session = self._node.is_attached is not None
         self._links.not_understood = self._introduction.not_understood
-        self._links.host.inhabit(WatchedNode(self._node, self._watching.look))
+        self._links.host.set_node(WatchedNode(self._node, self._watching.look))
         self._links.give(Start())
 
     # ---- calls to the node ------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class Deliveries:
         """Whether the application has closed the subscription."""
         self._past: AsyncIterator[Callable[[], None]] | None = None
         """The archived events, which precede those from brokers."""
-        self._laying: asyncio.Task[None] | None = None
+        self._enqueuing: asyncio.Task[None] | None = None
 
     # ---- called by the application --------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Deliveries:
                 while not self._pending_events:
                     self._raise_skipped(None)
                     if self._past is not None:
-                        await self._lay_in(self._past)
+                        await self._enqueue_archived(self._past)
                         continue
                     if self._has_ended:
                         if self._error is not None:
@@ -138,18 +138,18 @@ class Deliveries:
             raise NoEventError(f"no event that matches {self.filter!r} arrived within {timeout_s:g} s") from None
         return True
 
-    async def _lay_in(self, past: AsyncIterator[Callable[[], None]]) -> None:
+    async def _enqueue_archived(self, past: AsyncIterator[Callable[[], None]]) -> None:
         """Add the next archived events to the queue. No event is lost if the caller stops waiting."""
-        if self._laying is None:
-            self._laying = asyncio.create_task(self._lay_next(past))
-        laying = self._laying
+        if self._enqueuing is None:
+            self._enqueuing = asyncio.create_task(self._enqueue_next_archived(past))
+        enqueuing = self._enqueuing
         try:
-            await asyncio.shield(laying)
+            await asyncio.shield(enqueuing)
         finally:
-            if laying.done() and self._laying is laying:
-                self._laying = None
+            if enqueuing.done() and self._enqueuing is enqueuing:
+                self._enqueuing = None
 
-    async def _lay_next(self, past: AsyncIterator[Callable[[], None]]) -> None:
+    async def _enqueue_next_archived(self, past: AsyncIterator[Callable[[], None]]) -> None:
         lay = await anext(past, None)
         if self._past is not past:
             return
@@ -191,7 +191,7 @@ class Deliveries:
     ) -> AsyncIterator[Callable[[], None]]:
         number = _BEFORE_ALL
         async for item in past.items(client):
-            yield partial(self._lay, number, item, past.position)
+            yield partial(self._enqueue, number, item, past.position)
             number += len(item) if isinstance(item, list) else 0
         self.archive_end = past.position
         self._reach(past.position, is_live=False)
@@ -200,7 +200,7 @@ class Deliveries:
         else:
             await go_on(past.position)
 
-    def _lay(self, number: int, item: Item, position: Position) -> None:
+    def _enqueue(self, number: int, item: Item, position: Position) -> None:
         if isinstance(item, list):
             self._pending_events.put(number, item)
         else:

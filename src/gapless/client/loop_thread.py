@@ -97,9 +97,9 @@ class LoopThread:
             for future in list(self._waiting):
                 with suppress(Exception):  # the result may have arrived at the same time
                     future.set_exception(end)
-            self._clear_up()
+            self._close_loop()
 
-    def _clear_up(self) -> None:
+    def _close_loop(self) -> None:
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()

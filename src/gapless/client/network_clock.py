@@ -16,7 +16,7 @@ class NetworkClock:
         self._newest = 0
         self._seen_s = 0.0
 
-    def saw(self, timestamp: int) -> None:
+    def observe(self, timestamp: int) -> None:
         """Take a broker's timestamp into account, in microseconds since 1970."""
         if timestamp > self._newest:
             self._newest, self._seen_s = timestamp, time.monotonic()

@@ -9,7 +9,7 @@ from gapless.client.advertisement import Advertisement
 from gapless.client.deliveries import Deliveries
 from gapless.client.network_clock import NetworkClock
 from gapless.client.pacing import Pacing
-from gapless.client.unsafe import fulfil, refuse
+from gapless.client.unsafe import complete, refuse
 from gapless.errors import CallError, ClosedError, DeniedError, GaplessError, SubscriptionEndedError
 from gapless.event_runs import EventRun
 from gapless.events import Event
@@ -195,7 +195,7 @@ class Registrations:
     def reject(self, effect: Rejected) -> None:
         """End a subscription that the network rejected, or whose end it rejected because it has none."""
         if isinstance(effect.call, Unsubscribe) and effect.call.subscription in self._ending:
-            fulfil(self._ending.pop(effect.call.subscription))
+            complete(self._ending.pop(effect.call.subscription))
         if isinstance(effect.call, Subscribe) and effect.call.subscription in self._starting:
             refuse(self._starting[effect.call.subscription], CallError(effect.reason))
 
@@ -241,7 +241,7 @@ class Registrations:
         for future in [*self._stable.values(), *self._starting.values(), *self._moving.values()]:
             refuse(future, error)
         for ended in self._ending.values():
-            fulfil(ended) if is_closed else refuse(ended, error)
+            complete(ended) if is_closed else refuse(ended, error)
         for listed in self._listing.values():
             refuse(listed, error)
         for subscription in self.subscriptions.values():
@@ -251,11 +251,11 @@ class Registrations:
 
     def _on_advertised(self, effect: Advertised) -> None:
         if effect.advertisement in self._stable:
-            fulfil(self._stable[effect.advertisement])
+            complete(self._stable[effect.advertisement])
 
     def _on_activated(self, effect: Activated) -> None:
         if effect.subscription in self._starting:
-            fulfil(self._starting[effect.subscription])
+            complete(self._starting[effect.subscription])
 
     def _on_cut_fixed(self, effect: CutFixed) -> None:
         if effect.subscription in self.subscriptions:
@@ -277,7 +277,7 @@ class Registrations:
 
     def _put(self, name: str, events: list[Event] | EventRun) -> None:
         if events:
-            self.clock.saw(events.stamp if isinstance(events, EventRun) else events[-1].stamp)
+            self.clock.observe(events.stamp if isinstance(events, EventRun) else events[-1].stamp)
         first = self.pacing.delivered(len(events))
         subscription = self.subscriptions.get(name)
         if subscription is None:
@@ -313,7 +313,7 @@ class Registrations:
             if subscription._acks is not None:
                 subscription._acks.fail(ClosedError("the durable subscription is closed") if is_well else error)
         if asked is not None:
-            fulfil(asked)
+            complete(asked)
         if name in self._starting:
             left = ClosedError("the client is closing")
             refuse(
@@ -371,7 +371,7 @@ class Registrations:
         if moved is not None and effect.reason:
             refuse(moved, CallError(effect.reason))
         elif moved is not None:
-            fulfil(moved)
+            complete(moved)
 
 
 def _future() -> "asyncio.Future[None]":

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from gapless.client.pending_events import PendingEvents
-from gapless.client.unsafe import fulfil, refuse
+from gapless.client.unsafe import complete, refuse
 from gapless.errors import GaplessError, SkippedError
 
 __all__ = ["Replay"]
@@ -67,7 +67,7 @@ class Replay:
         """Wake the callers of `wait` if the history is taken or will not arrive."""
         if self._waiting and self.is_taken:
             for waiting in self._waiting:
-                fulfil(waiting)
+                complete(waiting)
 
     async def wait(self) -> None:
         """Wait until the history is taken. Raise an error with the reason if that will not happen."""

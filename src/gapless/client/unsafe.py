@@ -10,10 +10,10 @@ from typing import Any
 
 from gapless.errors import GaplessError
 
-__all__ = ["Unsafe", "fulfil", "refuse"]
+__all__ = ["Unsafe", "complete", "refuse"]
 
 
-def fulfil(future: "asyncio.Future[None]") -> None:
+def complete(future: "asyncio.Future[None]") -> None:
     """Complete the future, unless its caller has stopped waiting."""
     if not future.done():
         future.set_result(None)
@@ -83,9 +83,9 @@ class Unsafe:
             self._values -= values
         waiting = self._confirmations
         while waiting and waiting[0][0] <= seq:
-            fulfil(waiting.popleft()[1])
+            complete(waiting.popleft()[1])
         for room in self._room:
-            fulfil(room)
+            complete(room)
 
     def fail(self, error: GaplessError) -> None:
         """Fail all waiting calls."""

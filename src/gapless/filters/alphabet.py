@@ -57,7 +57,7 @@ class Alphabet:
     """The numbering of one attribute's states."""
 
     __slots__ = (
-        "_came",
+        "_additions",
         "_free",
         "_named",
         "_when_cut",
@@ -79,7 +79,7 @@ class Alphabet:
         self.intervals = 0
         """The numbers of sets with bounds: the current ones, those added since the cuts were chosen, and those at that
         time."""
-        self._came = 0
+        self._additions = 0
         self._when_cut = 0
         self._named: dict[str, int] = {}
         self._free: list[int] = []
@@ -138,12 +138,12 @@ class Alphabet:
                 if code is not None:
                     self._free.append(code)
 
-    def come(self) -> None:
+    def record_addition(self) -> None:
         """Count an added set that has bounds."""
         self.intervals += 1
-        self._came += 1
+        self._additions += 1
 
-    def go(self) -> None:
+    def record_removal(self) -> None:
         """Count a removed set that has bounds."""
         self.intervals -= 1
 
@@ -152,11 +152,11 @@ class Alphabet:
         """Return the number of sets with bounds added since the cuts were chosen, relative to the number at
         that time.
         """
-        return self._came / max(8, self._when_cut)
+        return self._additions / max(8, self._when_cut)
 
     def note_choice(self) -> None:
         """Record that the cuts are chosen now."""
-        self._came, self._when_cut = 0, self.intervals
+        self._additions, self._when_cut = 0, self.intervals
 
 
 def choose_cuts(points: list[V]) -> list[V]:

@@ -71,7 +71,7 @@ class Pages:
         self._height = columns[-1].end
         self.slots = count * SLOTS
         self.living_count = 0
-        self.came = 0
+        self.additions = 0
         """The number of conjunctions that were ever added."""
         self.members: list[Member | None] = []
         self._fails: Bits = np.zeros((self._height * count, WORDS), dtype=np.uint64)
@@ -138,7 +138,7 @@ class Pages:
         self.members[slot] = member
         member.segment, member.number = self, slot
         self.living_count += 1
-        self.came += 1
+        self.additions += 1
 
     def kill(self, member: Member) -> None:
         """Remove a conjunction from its slot."""

@@ -143,7 +143,7 @@ class Segments:
                 self._names.append(name)
                 self._forget_shapes()
             if _is_bounded(constraint):
-                alphabet.come()
+                alphabet.record_addition()
             fresh = alphabet.name(constraint.strings.values)
             if fresh:
                 for segment in self.all:
@@ -163,7 +163,7 @@ class Segments:
     def _next_task(self) -> Iterator[None] | None:
         if len(self._young) >= min(YOUNG_MAX, max(YOUNG_MIN, len(self._growing or ()) // 16)):
             self._may_cut = True
-            return self._graduate()
+            return self._begin_segment()
         if self._may_cut:
             name = max(self._alphabets, key=lambda name: self._alphabets[name].growth, default=None)
             if name is not None and self._alphabets[name].growth >= 1:
@@ -171,7 +171,7 @@ class Segments:
             self._may_cut = False
         return None
 
-    def _graduate(self) -> Iterator[None]:
+    def _begin_segment(self) -> Iterator[None]:
         """Begin a new young segment. The growing segment absorbs the previous one, unless it is full or that is half
         dead.
         """
@@ -233,7 +233,7 @@ class Segments:
         for name, constraint in member.conjunction.constraints.items():
             alphabet = self._alphabets[name]
             if _is_bounded(constraint):
-                alphabet.go()
+                alphabet.record_removal()
             alphabet.forget(constraint.strings.values)
         if segment is not self._young:
             self._drain_if_half_dead(segment)

@@ -145,8 +145,8 @@ class Store:
             count = pages.living_count + waiting
             if count < min(self._made_for, PAGED_MIN) // 4:
                 return self._give_up_pages()
-            is_full = not pages.has_room and pages.came > self._made_for * 3 // 2
-            is_stale = pages.came > self._made_for * SPARE * 2
+            is_full = not pages.has_room and pages.additions > self._made_for * 3 // 2
+            is_stale = pages.additions > self._made_for * SPARE * 2
             if is_full or is_stale or count < self._made_for // 4:
                 return self._make_pages()
             if pages.has_room and waiting >= self._left + max(WAITING_MAX, self._left // 4):

@@ -108,7 +108,7 @@ class Clients:
         credentials = self._callers.credentials(caller)
         async with self._connecting:
             client = await connect(config.scheme + own, name=name, timeout_s=CONNECT_S, credentials=credentials)
-        self._broker.links.detector.relax(client.name)
+        self._broker.links.detector.reduce_pings(client.name)
         if credentials is not None and isinstance(credentials.token, str) and credentials.token != caller.token:
             self._grants[id(client)] = credentials.token
         return client
@@ -121,7 +121,7 @@ class Clients:
     async def _leave(self, client: Client) -> None:
         with suppress(GaplessError):
             await client.close()
-        self._broker.links.detector.relax_no_more(client.name)
+        self._broker.links.detector.restore_pings(client.name)
         grant = self._grants.pop(id(client), "")
         if grant and self._broker.broker_security is not None:
             self._broker.broker_security.revoke(grant)

@@ -39,7 +39,7 @@ class Admission:
     """Accepts or refuses the peers of one broker."""
 
     def __init__(
-        self, house: AdmissionHost, broker_security: BrokerSecurity | None, around: list[str], trace: str
+        self, broker: AdmissionHost, broker_security: BrokerSecurity | None, around: list[str], trace: str
     ) -> None:
         """Create the admission of one broker. `broker_security` authenticates peers; None accepts every peer. `around`
         returns the other brokers that a client can use."""
@@ -47,20 +47,20 @@ class Admission:
         """For each broker, the incarnation and boot of the last start that this one has met."""
         self.on_met: Callable[[dict[str, tuple[int, int]]], None] = lambda met: None
         """Called when `met` has changed."""
-        self._house = house
+        self._broker = broker
         self._broker_security = broker_security
         self._around = around
         self._trace = trace
-        self._options = msgspec.to_builtins(house.config.options)
+        self._options = msgspec.to_builtins(broker.config.options)
         self._broker_hosts: dict[str, None] = {}
         """Hosts of authenticated brokers, which are accepted even if too many peers from other hosts connect."""
 
     # ---- accepting connections ----------------------------------------------------------------------------
 
-    def may_come(self, host: str) -> bool:
+    def may_connect(self, host: str) -> bool:
         """Return whether a peer from this host may connect now."""
-        links = self._house.links
-        if host in self._broker_hosts or links.gate is None or links.gate.may_come():
+        links = self._broker.links
+        if host in self._broker_hosts or links.gate is None or links.gate.may_connect():
             return True
         links.refusals.unauthenticated(
             f"{host}:0", "limit", "the rate of new connections exceeds the limit of this broker"
@@ -69,7 +69,7 @@ class Admission:
 
     def turned_away(self, address: str, code: str, reason: str) -> None:
         """Log the refusal of a peer that has not sent a greeting."""
-        self._house.links.refusals.unauthenticated(address, code, reason)
+        self._broker.links.refusals.unauthenticated(address, code, reason)
 
     def identify(self, connection: Connection, hello: Hello) -> Identity | Refusal:
         """Authenticate a peer that dialled. Return its identity, or a refusal with the reason."""
@@ -78,7 +78,7 @@ class Admission:
         who = self._broker_security.identify(connection, hello)
         if isinstance(who, Identity) and who.kind == "broker":
             self._broker_hosts[connection.peer_host] = None
-            while len(self._broker_hosts) > len(self._house.config.brokers):
+            while len(self._broker_hosts) > len(self._broker.config.brokers):
                 del self._broker_hosts[next(iter(self._broker_hosts))]
         return who
 
@@ -90,18 +90,18 @@ class Admission:
 
     def greeting(self) -> bytes:
         """Return this broker's greeting for other brokers, as bytes."""
-        house = self._house
+        broker = self._broker
         return greeting(
-            BROKER, house.name, protocol=house.config.spec.name, network=house.config.fingerprint,
-            incarnation=house.incarnation, boot=house.boot,
+            BROKER, broker.name, protocol=broker.config.spec.name, network=broker.config.fingerprint,
+            incarnation=broker.incarnation, boot=broker.boot,
         )  # fmt: skip
 
     def answer(self, hello: Hello, identity: Identity, host: str) -> Welcome | Refusal:
         """Decide whether to accept a peer that dialled; return the answer to its greeting."""
-        house = self._house
-        if hello.network and hello.network != house.config.fingerprint:
-            return Refusal("network", f"{house.name!r} has another network file; give every host the same file")
-        gate = house.links.gate
+        broker = self._broker
+        if hello.network and hello.network != broker.config.fingerprint:
+            return Refusal("network", f"{broker.name!r} has another network file; give every host the same file")
+        gate = broker.links.gate
         why = "" if gate is None else gate.why_not(identity, host, is_client=hello.role == CLIENT)
         if why:
             return Refusal("limit", why)
@@ -122,51 +122,52 @@ class Admission:
         return self._refuse_broker(welcome.name, welcome.incarnation, welcome.boot)
 
     def _refuse_broker(self, name: str, incarnation: int, boot: int) -> Refusal | None:
-        house = self._house
-        if name not in house.config.overlay or name == house.name:
+        broker = self._broker
+        if name not in broker.config.overlay or name == broker.name:
             return Refusal("name", f"there is no other broker {name!r} in this network")
-        if not house.is_ready:
-            return Refusal("not-ready", f"broker {house.name!r} is starting or stopping; try again")
+        if not broker.is_ready:
+            return Refusal("not-ready", f"broker {broker.name!r} is starting or stopping; try again")
         met = self.met.get(name)
         if met is not None and ((incarnation < met[0]) or (incarnation == met[0] and boot != met[1])):
-            return Refusal("stale", f"{house.name!r} has met another start of {name!r}; restart with a new incarnation")
+            reason = f"{broker.name!r} has met another start of {name!r}; restart with a new incarnation"
+            return Refusal("stale", reason)
         if met != (incarnation, boot):
             self.met[name] = (incarnation, boot)
             self.on_met(self.met)
         return None
 
     def _refuse_client(self, hello: Hello) -> Refusal | None:
-        house, spec = self._house, self._house.config.spec
-        if not house.is_ready:
-            return Refusal("not-ready", f"broker {house.name!r} is starting or stopping; try another broker")
+        broker, spec = self._broker, self._broker.config.spec
+        if not broker.is_ready:
+            return Refusal("not-ready", f"broker {broker.name!r} is starting or stopping; try another broker")
         if hello.protocol and hello.protocol != spec.name:
             return Refusal("protocol", f"this network runs {spec.name!r}, not {hello.protocol!r}")
-        if hello.name in house.config.overlay:
+        if hello.name in broker.config.overlay:
             return Refusal("name", f"{hello.name!r} is the name of a broker; choose another name for the client")
-        most = house.config.runtime.clients_max
-        if len(house.links.links) >= most and house.links.client_count >= most:
-            return Refusal("full", f"broker {house.name!r} has {most} clients; try another")
+        most = broker.config.runtime.clients_max
+        if len(broker.links.links) >= most and broker.links.client_count >= most:
+            return Refusal("full", f"broker {broker.name!r} has {most} clients; try another")
         return None
 
     def _welcome(self, name: str, identity: Identity) -> Welcome:
-        house, config = self._house, self._house.config
+        broker, config = self._broker, self._broker.config
         return Welcome(
             version=VERSION,
-            name=house.name,
+            name=broker.name,
             protocol=config.spec.name,
             network=config.fingerprint,
-            incarnation=house.incarnation,
-            boot=house.boot,
-            is_ready=house.is_ready,
+            incarnation=broker.incarnation,
+            boot=broker.boot,
+            is_ready=broker.is_ready,
             remembered=self.met[name][0] if name in self.met else -1,
             network_name=config.network.name,
             f=config.network.f,
             brokers=len(config.brokers),
             options=self._options,
             settings=config.runtime,
-            contacts=[house.name, *self._around],
+            contacts=[broker.name, *self._around],
             addresses=config.addresses,
             trace=self._trace,
             user=identity.name if identity.kind == "user" else "",
-            time_s=house.wall_ns() / 1e9,
+            time_s=broker.wall_ns() / 1e9,
         )

@@ -79,7 +79,7 @@ class Broker:
             config.spec, runtime.frame_max, runtime.event_max, runtime.batch_max, runtime.client_frame_max
         )
         self._is_ready = False
-        self._inhabitant: BrokerNode | None = None
+        self._broker_node: BrokerNode | None = None
         self._starting_over: asyncio.Task[None] | None = None
         self._awaited: dict[str, str] = {}
         """The brokers that this one waits for while it starts, each with the reason."""
@@ -175,7 +175,7 @@ class Broker:
                 REFUSAL, Refusal("tls", f"broker {self.name!r} accepts only TLS; write gapless+tls://")
             ),
             refused=self.admission.turned_away,
-            may_come=self.admission.may_come,
+            may_connect=self.admission.may_connect,
         )
         self.broker_security.changed = self._expulsions.users_changed
         self.broker_security.looked = self._expulsions.end_removed_users
@@ -206,8 +206,8 @@ class Broker:
 
     def _begin(self, incarnation: int, node: BrokerNode | None = None) -> None:
         self.incarnation = incarnation
-        self._inhabitant = node or self.config.spec.broker(self._place(incarnation, None), self.config.options)
-        self._links.host.inhabit(self._inhabitant)
+        self._broker_node = node or self.config.spec.broker(self._place(incarnation, None), self.config.options)
+        self._links.host.set_node(self._broker_node)
         self._is_ready = True
         self._links.give(Start())
         self._links.watch(self._around, self.config.network.f)
@@ -225,10 +225,10 @@ class Broker:
         self._log_membership()
 
     def _log_membership(self) -> None:
-        self._hush()
+        self._cancel_log_timer()
         loop = asyncio.get_running_loop()
         self._log_timer = loop.call_later(NEWS_S, self._log_membership)
-        self.loop_lag.came(loop.time(), NEWS_S)
+        self.loop_lag.timer_fired(loop.time(), NEWS_S)
         overview = {} if self.node is None else self.node.overview()
         if self.node is not None:
             self._membership_log.log_changes(overview, self.node.has_session)
@@ -236,7 +236,7 @@ class Broker:
         self._samples.look(self.wall_ns() / 1e9, overview, self._links.bytes_out, self.loop_lag.most_ms)
         write_left_out(logging.getLogger("gapless"))
 
-    def _hush(self) -> None:
+    def _cancel_log_timer(self) -> None:
         if self._log_timer is not None:
             self._log_timer.cancel()
 
@@ -266,7 +266,7 @@ class Broker:
 
     async def crash(self) -> None:
         """Stop without a goodbye, like a killed process."""
-        self._hush()
+        self._cancel_log_timer()
         self.clocks.stop()
         self._is_ready = False
         self._close_security()
@@ -281,7 +281,7 @@ class Broker:
     async def stop(self) -> None:
         """Leave the network gracefully: finish sending, and say goodbye to peers."""
         self._is_ready = False
-        self._hush()
+        self._cancel_log_timer()
         self.clocks.stop()
         self.logger.info("draining", extra={"event": "broker.draining"})
         self._close_security()
@@ -402,7 +402,7 @@ class Broker:
     @property
     def node(self) -> BrokerNode | None:
         """Return the running node, or None before the start and after a failure."""
-        return self._inhabitant if self._links.host.node is not None else None
+        return self._broker_node if self._links.host.node is not None else None
 
     def report(self, about: str = "") -> dict[str, Any]:
         """Return the status report that `gapless status` shows, or the details named by `about`."""

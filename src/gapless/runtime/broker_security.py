@@ -44,7 +44,7 @@ KEYS_S = 0.5
 """The interval at which the broker checks whether keys have to be fetched (`remote_keys`)."""
 SOON_S = 30 * 86_400.0
 """The time in seconds before the expiry of a certificate during which a warning is logged every day."""
-TELL_S = 86_400.0
+WARN_EVERY_S = 86_400.0
 
 WHO = "authenticate with a certificate or token of this network: credentials=… in a program, --credentials in a shell"
 GRANT = "grant."
@@ -171,7 +171,7 @@ class BrokerSecurity:
             left = expires - now
             if left > SOON_S:
                 self._warned.pop(kind, None)
-            elif now - self._warned.get(kind, -inf) >= TELL_S:
+            elif now - self._warned.get(kind, -inf) >= WARN_EVERY_S:
                 self._warned[kind] = now
                 facts = {"file": str(self._files[kind]), "days": round(left / 86_400, 1)}
                 if left > 0:

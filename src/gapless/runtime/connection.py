@@ -208,7 +208,7 @@ class Connection(FrameStream):
     # ---- greetings ----------------------------------------------------------------------------------------
 
     def opened(self) -> None:
-        self._patience = self._links.loop.call_later(self._settings.hello_ms / 1000, self._grow_impatient)
+        self._patience = self._links.loop.call_later(self._settings.hello_ms / 1000, self._on_handshake_timeout)
         if self.target is None:
             self._links.arrived(self)
         elif self.target.connection is not None:
@@ -217,7 +217,7 @@ class Connection(FrameStream):
             self.target.greeting_connection = self
             self.write((self._greeting,))
 
-    def _grow_impatient(self) -> None:
+    def _on_handshake_timeout(self) -> None:
         if self.target is not None:
             self.abort()
         elif self.link is None:
@@ -289,17 +289,17 @@ class Connection(FrameStream):
         if self.is_open:
             if self._links.is_readable(self):
                 self.resume_reading()
-            if self.may_go_on():
-                self.go_on()
+            if self.may_process():
+                self.process_frames()
 
     # ---- input --------------------------------------------------------------------------------------------
 
-    def may_go_on(self) -> bool:
+    def may_process(self) -> bool:
         return self.link is None or (not self.is_held and self._links.has_time_for(self))
 
-    def go_on(self) -> None:
+    def process_frames(self) -> None:
         if not self.is_held:  # otherwise reading resumes when the pause ends
-            super().go_on()
+            super().process_frames()
 
     def finish_frame(self) -> None:
         backlog, self.backlog = self.backlog, []

@@ -113,13 +113,13 @@ class Detector:
         """Restore the absence of a client that connects again, if it is remembered."""
         link.absence = self._gone.pop(link.name, "")
 
-    def relax(self, client: str) -> None:
+    def reduce_pings(self, client: str) -> None:
         """Send a client fewer pings, because it runs in this process."""
         self._in_process.add(client)
         if client in self._links:
             self._set_pace(self._links[client])
 
-    def relax_no_more(self, client: str) -> None:
+    def restore_pings(self, client: str) -> None:
         """Forget a client of this process that was closed."""
         self._in_process.discard(client)
 
@@ -168,23 +168,23 @@ class Detector:
             self._pace = max(1, ceil(count / CLIENT_PINGS_PER_S * 1000 / self._settings.heartbeat_ms))
         some = ceil(count / self._pace)
         self._due, self._round = self._round[:some], self._round[some:]
-        self._go_on()
+        self._check_next()
 
-    def _go_on(self) -> None:
+    def _check_next(self) -> None:
         """Check some of the clients that are due."""
         begun = self._meter.begin()
         self._look_at([link for link in self._due[:AT_ONCE] if self._links.get(link.name) is link])
         self._meter.end(begun, "the failure detector", "")
         del self._due[:AT_ONCE]
         if self._due:
-            self._loop.call_soon(self._go_on)
+            self._loop.call_soon(self._check_next)
 
     def _look_at(self, links: Sequence[Link]) -> None:
         now = now_us()
         suspect_us = int(self._settings.suspect_ms * 1000)
         heartbeat_us = int(self._settings.heartbeat_ms * 1000)
         for link in links:
-            self._attend(link, self._listen, now, heartbeat_us)
+            self._run_isolated(link, self._listen, now, heartbeat_us)
         silent: dict[Link, float] = {}
         for link in links:
             times = self._times_too_long(link, now, suspect_us * link.pace)
@@ -193,10 +193,10 @@ class Detector:
         doubtful = {link for link, times in silent.items() if not link.is_client and times < DOUBT}
         for link in silent:
             if link not in doubtful or len(doubtful) <= self.failing_max:
-                self._attend(link, self._suspect)
+                self._run_isolated(link, self._suspect)
             silence_us = link.silence.so_far(now, self._late_us)
             if link.connection is not None and silence_us > SILENT_SUSPICIONS * suspect_us * link.pace:
-                self._attend(link, self._give_up)
+                self._run_isolated(link, self._give_up)
 
     def _times_too_long(self, link: Link, now: int, suspect_us: int) -> float:
         """Return the silence of a peer divided by its limit. A value of at most 1 is within the limit."""
@@ -215,7 +215,7 @@ class Detector:
         )
         return silence_us / limit_us
 
-    def _attend(self, link: Link, work: Callable[..., None], *facts: int) -> None:
+    def _run_isolated(self, link: Link, work: Callable[..., None], *facts: int) -> None:
         """Do some work for one peer. If it raises, close only that peer's connection."""
         try:
             work(link, *facts)

@@ -37,27 +37,27 @@ class ExpulsionHost(Protocol):
 class Expulsions:
     """Ends the sessions of clients of one broker."""
 
-    def __init__(self, house: ExpulsionHost, broker_security: BrokerSecurity | None) -> None:
-        self._house = house
+    def __init__(self, broker: ExpulsionHost, broker_security: BrokerSecurity | None) -> None:
+        self._broker = broker
         self._broker_security = broker_security
 
     def expel(self, effect: Expel) -> None:
         """End the connection of a client that sent a message that no client may send."""
-        link = self._house.links.links.get(effect.client)
+        link = self._broker.links.links.get(effect.client)
         if link is not None:
-            self._house.links.expel(link, "malformed", effect.reason)
+            self._broker.links.expel(link, "malformed", effect.reason)
 
     def deny(self, link: Link, name: str, reason: str) -> None:
         """Notify a client that the broker refuses its subscription or advertisement."""
         connection = link.connection
         if connection is not None:
             who = "" if connection.identity is None else connection.identity.text
-            self._house.links.refusals.denial(link.name, connection.peer_address, reason, who)
+            self._broker.links.refusals.denial(link.name, connection.peer_address, reason, who)
             connection.write((frame(DENIED, (name, reason)),))
 
     def end_session(self, client: str, code: str, reason: str) -> None:
         """End a client's session and notify the client."""
-        links, node = self._house.links, self._house.node
+        links, node = self._broker.links, self._broker.node
         if node is not None and node.has_session(client):
             links.give(EndSession(client))
         link = links.links.get(client)
@@ -66,17 +66,17 @@ class Expulsions:
 
     def end_client(self, client: str, actor: Actor) -> dict[str, Any]:
         """End the session of a client that blocks publishers, on behalf of an operator, and notify it."""
-        house = self._house
-        if not house.config.spec.ends_sessions:
+        broker = self._broker
+        if not broker.config.spec.ends_sessions:
             return {
                 "ended": False,
-                "reason": f"protocol {house.config.spec.name!r} has no sessions; stop the client process",
+                "reason": f"protocol {broker.config.spec.name!r} has no sessions; stop the client process",
             }
-        if house.node is None or not house.node.has_session(client):
-            found = [] if house.node is None else [name for name in house.node.sessions() if _begins(name, client)]
-            reason = f"{client!r} has no session at {house.name!r}"
+        if broker.node is None or not broker.node.has_session(client):
+            found = [] if broker.node is None else [name for name in broker.node.sessions() if _begins(name, client)]
+            reason = f"{client!r} has no session at {broker.name!r}"
             return {"ended": False, "reason": reason, "begin_so": sorted(found)[:SHOWN_MAX]}
-        house.audit.act("client.ended", "an operator ended the session of a client", actor, peer=client)
+        broker.audit.act("client.ended", "an operator ended the session of a client", actor, peer=client)
         why = "an operator ended the session of this client; connect again if that is permitted"
         self.end_session(client, "ended", why)
         return {"ended": True, "reason": ""}
@@ -84,7 +84,7 @@ class Expulsions:
     def users_changed(self, before: Users) -> None:
         """End the sessions of removed users, and make clients with changed permissions reconnect."""
         assert self._broker_security is not None
-        links = self._house.links
+        links = self._broker.links
         now, gate = self._broker_security.users, links.gate
         assert now is not None
         assert gate is not None
@@ -102,7 +102,7 @@ class Expulsions:
 
     def end_signed(self) -> None:
         """Make clients with signed tokens reconnect, because a signing key is no longer trusted."""
-        links = self._house.links
+        links = self._broker.links
         for link in [link for link in links.links.values() if link.is_client]:
             identity = None if link.connection is None else link.connection.identity
             if identity is not None and identity.proof == "signed token":
@@ -110,7 +110,7 @@ class Expulsions:
 
     def end_removed_users(self) -> None:
         """End the sessions of removed users, including sessions that this broker has taken over since their removal."""
-        links, node = self._house.links, self._house.node
+        links, node = self._broker.links, self._broker.node
         if links.gate is not None:
             sessions = [] if node is None else node.sessions()
             connected = [link.name for link in links.links.values() if link.is_client]

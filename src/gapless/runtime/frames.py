@@ -67,8 +67,8 @@ class FrameStream(asyncio.BufferedProtocol):
     def opened(self) -> None:
         """Called when the connection is open."""
 
-    def may_go_on(self) -> bool:
-        """Return whether to handle input now. If not, reading is paused until `go_on` is called."""
+    def may_process(self) -> bool:
+        """Return whether to handle input now. If not, reading is paused until `process_frames` is called."""
         return True
 
     def frame_received(self, kind: int, body: memoryview) -> None:
@@ -79,7 +79,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     @property
     def is_unfinished(self) -> bool:
-        """Return whether a part of the last frame is unprocessed, in which case `go_on` is called later."""
+        """Return whether a part of the last frame is unprocessed, in which case `process_frames` is called later."""
         return False
 
     def frame_refused(self, length: int) -> None:
@@ -229,13 +229,13 @@ class FrameStream(asyncio.BufferedProtocol):
         else:
             self._view, self._start, self._end = _common.view, 0, left + count
         try:
-            if self.may_go_on():
-                self.go_on()
+            if self.may_process():
+                self.process_frames()
         finally:
             if self._view is _common.view:
                 self._keep()
 
-    def go_on(self) -> None:
+    def process_frames(self) -> None:
         """Handle the frames that have arrived, as long as there is time in this turn."""
         if self.is_unfinished:
             self.finish_frame()
@@ -254,7 +254,7 @@ class FrameStream(asyncio.BufferedProtocol):
             if self._transport is None or self._transport.is_closing():
                 return
             start = after
-            if self.is_unfinished or (start < end and not self.may_go_on()):
+            if self.is_unfinished or (start < end and not self.may_process()):
                 break
         if start < end:
             self._start = start

@@ -77,7 +77,7 @@ class NodeHost:
         self._is_flush_planned = False
         self._dirty_since = 0
 
-    def inhabit(self, node: Node) -> None:
+    def set_node(self, node: Node) -> None:
         """Run this node. The previous one is dropped with its timers."""
         self.leave()
         self.clock.set()

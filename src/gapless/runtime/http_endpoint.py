@@ -111,7 +111,7 @@ class HttpEndpoint:
                 writer.write("\r\n".join((*head, "", "")).encode() + (b"" if is_head else body))
                 await writer.drain()
                 if request[:1] not in ([b"GET"], [b"HEAD"]):
-                    await _see_off(reader, writer)
+                    await _drain_input(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
@@ -154,7 +154,7 @@ class HttpEndpoint:
         return "404 Not Found", "text/plain", b"there are /healthz, /metrics and /status\n"
 
 
-async def _see_off(reader: "StreamReader", writer: "StreamWriter") -> None:
+async def _drain_input(reader: "StreamReader", writer: "StreamWriter") -> None:
     """Read the remaining input until the peer closes, because a reset would discard the response (see
     `refused_connections`).
     """

@@ -195,7 +195,7 @@ class Links:
             return
         connection.identity = found
         answer = self._owner.answer(hello, found, connection.peer_host)
-        if isinstance(answer, Welcome) and hello.role == BROKER and self._insists(hello):
+        if isinstance(answer, Welcome) and hello.role == BROKER and self._keeps_own_connection(hello):
             answer = Refusal("duplicate", "there is already a connection, or will be in a moment")
         if isinstance(answer, Refusal):
             connection.refuse(answer.code, answer.reason)
@@ -217,7 +217,7 @@ class Links:
             connection.await_expiry(found)
         self._establish(link, connection, hello.boot)
 
-    def _insists(self, hello: Hello) -> bool:
+    def _keeps_own_connection(self, hello: Hello) -> bool:
         """Return whether this node is the senior and keeps its own connection, open or in progress, to the same start
         of the peer."""
         link = self.links.get(hello.name)
@@ -257,7 +257,7 @@ class Links:
         connection.establish(link)
         self.detector.established(link)
         if self.gate is not None and link.is_client and connection.identity is not None:
-            self.gate.came(link, connection.identity, connection.peer_host)
+            self.gate.add_connection(link, connection.identity, connection.peer_host)
         if link.is_client and self.queues.is_paused:
             connection.pause_reading()
         if link.outbox:
@@ -297,7 +297,7 @@ class Links:
         connection.link = None
         connection.abort()
         if self.gate is not None and link.is_client:
-            self.gate.left(link)
+            self.gate.remove_connection(link)
         self._count(connection)
         self.queues.forget(link)
 

@@ -27,7 +27,7 @@ PAUSE_S = 0.1
 
 
 class TlsListener:
-    """Listens on one port. `may_come` accepts or refuses a peer by its host before any other work."""
+    """Listens on one port. `may_connect` accepts or refuses a peer by its host before any other work."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class TlsListener:
         patience_s: float,
         in_clear_text: bytes,
         refused: Callable[[str, str, str], None],
-        may_come: Callable[[str], bool] = lambda host: True,
+        may_connect: Callable[[str], bool] = lambda host: True,
     ) -> None:
         self._make = make
         self._context = context
         self._patience_s = patience_s
         self._in_clear_text = in_clear_text
         self._refused = refused
-        self._may_come = may_come
+        self._may_connect = may_connect
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
@@ -91,7 +91,7 @@ class TlsListener:
                 await asyncio.sleep(PAUSE_S)
                 continue
             host = str(address[0])
-            if not self._may_come(host):
+            if not self._may_connect(host):
                 dialled.close()
                 continue
             task = self._loop.create_task(self._welcome(dialled, f"{address[0]}:{address[1]}"))
@@ -110,12 +110,12 @@ class TlsListener:
                 first = await self._peek(dialled)
             if first == TLS:
                 is_ours = False
-                await self._shake_hands(dialled, address)
+                await self._handshake(dialled, address)
             elif first is not None:
                 self._refused(address, "tls", "it does not use TLS")
                 await self._loop.sock_sendall(dialled, self._in_clear_text)
                 dialled.shutdown(socket.SHUT_WR)
-                await self._see_off(dialled)
+                await self._drain_input(dialled)
         except asyncio.CancelledError as error:
             if error.args == (EVICTED,):
                 self._refused(address, "evicted", EVICTED)
@@ -128,7 +128,7 @@ class TlsListener:
             if is_ours:
                 dialled.close()
 
-    async def _see_off(self, dialled: socket.socket) -> None:
+    async def _drain_input(self, dialled: socket.socket) -> None:
         """Read the remaining input until the peer closes, because a reset would discard the answer
         (see `refused_connections`).
         """
@@ -137,7 +137,7 @@ class TlsListener:
                 while await self._loop.sock_recv(dialled, 65_536):
                     pass
 
-    async def _shake_hands(self, dialled: socket.socket, address: str) -> None:
+    async def _handshake(self, dialled: socket.socket, address: str) -> None:
         spare = dialled.dup()  # a transport whose handshake fails closes its socket
         try:
             await self._loop.connect_accepted_socket(

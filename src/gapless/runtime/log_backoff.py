@@ -17,7 +17,7 @@ KEYS_MAX = 1_000
 """The maximum number of events that are remembered; the least recently logged one is forgotten first."""
 
 
-class _Said:
+class _LogState:
     __slots__ = ("at", "pause", "seen", "times")
 
     def __init__(self, now: float) -> None:
@@ -31,19 +31,19 @@ class LogBackoff:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._said: dict[Hashable, _Said] = {}
+        self._states: dict[Hashable, _LogState] = {}
 
     def due(self, key: Hashable) -> int:
         """Count an occurrence. Return the number of occurrences since the last log line if another line is
         due, else 0.
         """
         now = self._clock()
-        said = self._said.get(key)
+        said = self._states.get(key)
         if said is None or now - said.seen > max(QUIET_S, 2 * said.pause):
-            self._said.pop(key, None)
-            self._said[key] = _Said(now)
-            while len(self._said) > KEYS_MAX:
-                del self._said[next(iter(self._said))]
+            self._states.pop(key, None)
+            self._states[key] = _LogState(now)
+            while len(self._states) > KEYS_MAX:
+                del self._states[next(iter(self._states))]
             return 1
         said.seen = now
         said.times += 1
@@ -52,9 +52,9 @@ class LogBackoff:
         times, said.times = said.times, 0
         said.at = now
         said.pause = min(2 * said.pause, LONGEST_S)
-        self._said[key] = self._said.pop(key)
+        self._states[key] = self._states.pop(key)
         return times
 
     def forget(self, key: Hashable) -> bool:
         """Forget the event. Return whether it was ever logged."""
-        return self._said.pop(key, None) is not None
+        return self._states.pop(key, None) is not None

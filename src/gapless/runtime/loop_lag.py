@@ -18,7 +18,7 @@ class LoopLag:
         self._due_s: float | None = None
         self._late_s: deque[float] = deque(maxlen=LOOKS)
 
-    def came(self, now_s: float, again_in_s: float) -> None:
+    def timer_fired(self, now_s: float, again_in_s: float) -> None:
         """Record that the timer fired, and is set to fire again after `again_in_s`."""
         if self._due_s is not None:
             self._late_s.append(max(0.0, now_s - self._due_s))

@@ -55,7 +55,7 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _hang_up, broker)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _on_sighup, broker)
     endpoint = make(broker) if broker.entry.http else None
     if endpoint is not None:
         await endpoint.start()
@@ -91,7 +91,7 @@ async def _serve(config: NetworkConfig, name: str, trace: str, parent: int, make
             endpoint.stop()
 
 
-def _hang_up(broker: Broker) -> None:
+def _on_sighup(broker: Broker) -> None:
     if broker.broker_security is None:
         broker.logger.info(
             "SIGHUP: the network's file is read only at the start; send SIGTERM to stop the broker",

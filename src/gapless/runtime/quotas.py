@@ -105,7 +105,7 @@ class Quotas:
         self.all = self.all.limited(self._together(), now)
         self._shares = {owner: share.limited(self._limits_of(owner), now) for owner, share in self._shares.items()}
 
-    def may_come(self) -> bool:
+    def may_connect(self) -> bool:
         """Return whether the broker accepts another connection now, from any peer."""
         return self.all.coming is None or self.all.coming.try_take(self._clock())
 
@@ -120,13 +120,13 @@ class Quotas:
                     return f"{who} has {which.connections} connections here, which is the maximum"
         return ""
 
-    def came(self, owner: str) -> None:
+    def add_connection(self, owner: str) -> None:
         """Count a connection of the owner."""
         for share in (self.share(owner), self.all):
             share.connections += 1
         self._idle.pop(owner, None)
 
-    def left(self, owner: str) -> None:
+    def remove_connection(self, owner: str) -> None:
         """Stop counting a connection of the owner."""
         for share in (self.share(owner), self.all):
             share.connections -= 1

@@ -55,30 +55,30 @@ class ReportSource(Protocol):
     def node(self) -> BrokerNode | None: ...
 
 
-def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
+def report_of(broker: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
     """Return the report: the state of the broker and of its links, and the given waits."""
-    links, node = house.links, house.node
+    links, node = broker.links, broker.node
     overview = {} if node is None else node.overview()
     counters = links.counters
     return {
-        "broker": house.name,
-        "protocol": house.config.spec.name,
-        "network": house.config.network.name,
-        "f": house.config.network.f,
-        "address": house.entry.address,
+        "broker": broker.name,
+        "protocol": broker.config.spec.name,
+        "network": broker.config.network.name,
+        "f": broker.config.network.f,
+        "address": broker.entry.address,
         "pid": os.getpid(),
-        "ready": house.is_ready,
-        "incarnation": house.incarnation,
-        "uptime_s": round(time.time() - house.started, 3),
-        "time": house.wall_ns() / 1e9,
+        "ready": broker.is_ready,
+        "incarnation": broker.incarnation,
+        "uptime_s": round(time.time() - broker.started, 3),
+        "time": broker.wall_ns() / 1e9,
         "clock": {
-            "ahead_s": round(house.clocks.ahead_s, 6),
-            "bound_s": house.config.runtime.max_clock_skew_ms / 1000,
-            "is_wrong": house.clocks.is_wrong(),
-            "compared_with": list(house.clocks.differences),
-            "jump_s": round(links.host.clock.jump_s, 6) if house.is_ready else 0.0,
+            "ahead_s": round(broker.clocks.ahead_s, 6),
+            "bound_s": broker.config.runtime.max_clock_skew_ms / 1000,
+            "is_wrong": broker.clocks.is_wrong(),
+            "compared_with": list(broker.clocks.differences),
+            "jump_s": round(links.host.clock.jump_s, 6) if broker.is_ready else 0.0,
         },
-        "up": not house.hindrance,
+        "up": not broker.hindrance,
         "waits": [_wait_row(wait) for wait in waits],
         "clients": overview.get("clients", links.client_count),
         "connections": links.client_count,
@@ -95,15 +95,15 @@ def report_of(house: ReportSource, waits: Sequence[Wait]) -> dict[str, Any]:
         "lost": counters.lost,
         "refusals": counters.refusals,
         "refused": dict(counters.refused),
-        "audit_failures": house.audit.failures,
-        "security": {} if house.broker_security is None else house.broker_security.report(),
+        "audit_failures": broker.audit.failures,
+        "security": {} if broker.broker_security is None else broker.broker_security.report(),
         "suspicions": links.detector.absences["suspected"],
         "false_suspicions": links.detector.false_suspicions,
         "goodbyes": links.detector.absences["left"],
         "lost_clients": links.detector.absences["lost"],
         "steps": links.host.steps,
-        "turns": links.meter.summary() | {"late_ms": round(house.loop_lag.most_ms, 1)},
-        "data": {"directory": house.entry.data, "damaged": house.damages},
+        "turns": links.meter.summary() | {"late_ms": round(broker.loop_lag.most_ms, 1)},
+        "data": {"directory": broker.entry.data, "damaged": broker.damages},
     }
 
 

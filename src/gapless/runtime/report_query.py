@@ -50,7 +50,7 @@ async def _ask(address: str, access: Access, about: str) -> Answer:
     try:
         report = await ask_for_report(address, timeout_s=PATIENCE_S, access=access, about=about)
     except TimeoutError:
-        return await _knock(address)
+        return await _probe_address(address)
     except ConnectionRefusedError:
         return Answer(silence="nobody")
     except OSError as error:
@@ -61,7 +61,7 @@ async def _ask(address: str, access: Access, about: str) -> Answer:
     return Answer(report, ahead_s=report["time"] - (begun + half_s), doubt_s=half_s)
 
 
-async def _knock(address: str) -> Answer:
+async def _probe_address(address: str) -> Answer:
     """Classify a broker that did not answer by trying to connect to its address."""
     host, port = split_address(address)
     try:

@@ -158,9 +158,9 @@ class Gate:
     def _user(self, name: str) -> User | None:
         return None if self._broker_security is None else self._broker_security.user(name)
 
-    def may_come(self) -> bool:
+    def may_connect(self) -> bool:
         """Return whether the broker accepts another connection now, whatever the peer."""
-        return self._quotas.may_come()
+        return self._quotas.may_connect()
 
     def why_not(self, identity: Identity, host: str, *, is_client: bool) -> str:
         """Return why a peer from this host cannot connect now, or an empty string."""
@@ -169,18 +169,18 @@ class Gate:
             return ""
         return self._quotas.why_not(owner, self._named(owner), is_client=is_client)
 
-    def came(self, link: Link, identity: Identity, host: str) -> None:
+    def add_connection(self, link: Link, identity: Identity, host: str) -> None:
         """Count a client's new connection in place of its previous one."""
-        self.left(link)
+        self.remove_connection(link)
         owner = _owner(identity, host)
         self._clients[link.name] = _Client(owner, self._clock())
-        self._quotas.came(owner)
+        self._quotas.add_connection(owner)
 
-    def left(self, link: Link) -> None:
+    def remove_connection(self, link: Link) -> None:
         """Stop counting a client's connection."""
         client = self._clients.pop(link.name, None)
         if client is not None:
-            self._quotas.left(client.owner)
+            self._quotas.remove_connection(client.owner)
 
     # ---- requests -------------------------------------------------------------------------------------------
 

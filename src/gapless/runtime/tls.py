@@ -19,7 +19,7 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """The cipher suites for TLS 1.2; all suites of TLS 1.3 are acceptable."""
 
 
-class _Telling(ssl.SSLObject):
+class _AlertKeepingObject(ssl.SSLObject):
     """One end of a handshake that keeps the alert of a failure. An event loop closes the connection and discards the
     alert, so the peer would not learn the reason.
     """
@@ -36,12 +36,12 @@ class _Telling(ssl.SSLObject):
             raise
 
 
-class _TellingContext(ssl.SSLContext):
-    sslobject_class = _Telling
+class _AlertKeepingContext(ssl.SSLContext):
+    sslobject_class = _AlertKeepingObject
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *more: Any, **named: Any) -> ssl.SSLObject:
         found = super().wrap_bio(incoming, outgoing, *more, **named)
-        assert isinstance(found, _Telling)
+        assert isinstance(found, _AlertKeepingObject)
         found.outgoing = outgoing
         return found
 
@@ -54,7 +54,7 @@ def alert_of(error: BaseException) -> bytes:
 
 def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLContext:
     """Return the context for the side that listens. It verifies the peer's certificate, if the peer presents one."""
-    context = _TellingContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _AlertKeepingContext(ssl.PROTOCOL_TLS_SERVER)
     _harden(context)
     _load(context, authority, certificate, key)
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -64,7 +64,7 @@ def server_context(authority: Path, certificate: Path, key: Path) -> ssl.SSLCont
 
 def client_context(authority: Path | None, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
     """Return the context for the side that dials. Without an authority, the system's authorities are trusted."""
-    context = _TellingContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = _AlertKeepingContext(ssl.PROTOCOL_TLS_CLIENT)
     _harden(context)
     if authority is None:
         context.load_default_certs()

@@ -75,6 +75,6 @@ class Turns:
             if connection.is_open:
                 if self._is_readable(connection):
                     connection.resume_reading()
-                connection.go_on()
+                connection.process_frames()
             if now_us() - begun > TURN_US:
                 break

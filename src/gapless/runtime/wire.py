@@ -44,7 +44,7 @@ BROKER, CLIENT, PROBE = "broker", "client", "probe"
 """The roles of the side that dials. A probe asks questions and does not join."""
 
 
-class _Beginning(msgspec.Struct, frozen=True, array_like=True):
+class _GreetingPrefix(msgspec.Struct, frozen=True, array_like=True):
     """The beginning of a greeting, which is the same in every version."""
 
     magic: str = ""
@@ -115,7 +115,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of decoding. `msgspec` raises the last two for text that is not UTF-8 and for unlimited nesting."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_beginning = msgspec.msgpack.Decoder(_Beginning)
+_beginning = msgspec.msgpack.Decoder(_GreetingPrefix)
 _hello = msgspec.msgpack.Decoder(Hello)
 _welcome = msgspec.msgpack.Decoder(Welcome)
 _refusal = msgspec.msgpack.Decoder(Refusal)

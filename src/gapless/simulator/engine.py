@@ -501,7 +501,7 @@ class Simulation:
 
     def _join(self, slot: Slot) -> None:
         assert slot.broker is not None
-        slot.inhabit(self.spec.client(ClientPlace(slot.name, slot.broker, slot.contacts), self.options))
+        slot.set_node(self.spec.client(ClientPlace(slot.name, slot.broker, slot.contacts), self.options))
         self._connections.know_client(slot)
         self.give(slot, Start())
 

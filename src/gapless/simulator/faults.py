@@ -65,7 +65,7 @@ class Faults:
         place = BrokerPlace(slot.name, self._tree.overlay, self._f, slot.incarnation, found)
         if slot.clock is not None:
             slot.clock.begin()
-        slot.inhabit(self._make_broker(place))
+        slot.set_node(self._make_broker(place))
 
     def crash(self, name: str) -> None:
         """Stop a broker without notice, as in a crash."""
@@ -85,7 +85,7 @@ class Faults:
             raise ScenarioError(f"broker {name!r} cannot restart at {self._ms()} ms: it is running")
         if memory:
             assert slot.node is not None
-            slot.inhabit(slot.node)
+            slot.set_node(slot.node)
             if self._disks is not None and self._connections.is_noticed(
                 self._event_queue.now - self._silent_since[name]
             ):

@@ -50,7 +50,7 @@ class _Growing:
 def draw_tree(rng: random.Random, brokers: int, depth: int = DEPTH) -> Overlay:
     """Return a random tree with this number of brokers, named b0, b1, b2… in random order."""
     rules = [_chain] if brokers <= 2 * depth + 1 else []
-    rules += [_star, _bush, _deep, _regular, _comb, _spider, _dumb_bell, _random, _random]
+    rules += [_star, _bush, _deep, _regular, _comb, _spider, _barbell, _random, _random]
     chosen = rng.choice(rules)
     other = rng.choice(rules) if rng.random() < 0.3 else chosen
     growing = _Growing(rng, depth)
@@ -100,6 +100,6 @@ def _spider(tree: _Growing) -> int:
     return max(0, tree.size - tree.legs)
 
 
-def _dumb_bell(tree: _Growing) -> int:
+def _barbell(tree: _Growing) -> int:
     """Return the next parent: in a chain, or in a cluster at one of its ends."""
     return _chain(tree) if tree.size <= tree.spine else tree.rng.choice([tree.spine - 1, max(0, tree.spine - 2)])

@@ -60,7 +60,7 @@ class Slot:
         self.watch: Callable[[Slot, Any, Sequence[Effect]], None] | None = None
         """Called with every input of the node and its effects."""
 
-    def inhabit(self, node: Node) -> None:
+    def set_node(self, node: Node) -> None:
         """Put a node into the slot."""
         self.node = node
         self._choose_step()

@@ -202,14 +202,14 @@ def _mapper(processes: int, task: Callable[..., Any]) -> Iterator[Callable[..., 
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the pool exists, which ends its workers
     try:
-        pool = multiprocessing.get_context(method).Pool(processes, initializer=_obey_the_pool)
+        pool = multiprocessing.get_context(method).Pool(processes, initializer=_restore_signal_handlers)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     with pool:
         yield pool.imap
 
 
-def _obey_the_pool() -> None:
+def _restore_signal_handlers() -> None:
     """Restore default signal handlers in a forked worker, so that the pool can stop it."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -71,7 +71,7 @@ class Batch:
     """Processes that can publish the batch. With fewer than two, the driver publishes it."""
 
 
-class _OutrunError(Exception):
+class _ConflictError(Exception):
     """Another process changed the state of the sink."""
 
     def __init__(self, state: State) -> None:
@@ -94,7 +94,7 @@ class Committing:
             try:
                 await self._commit(self._staging.state(), batch)
                 break
-            except _OutrunError as error:
+            except _ConflictError as error:
                 _logger.warning(f"another driver of sink {self._options.sink!r} was publishing until now")
                 self._staging.keep(error.state)
         self._staging.clear(None)
@@ -110,9 +110,9 @@ class Committing:
 
     def _check_alone(self) -> None:
         """Raise an error if another process changed the state before this one was connected."""
-        found = self._staging.outrun()
+        found = self._staging.conflicting_state()
         if found is not None:
-            raise _OutrunError(found)
+            raise _ConflictError(found)
 
     def _is_done(self, state: State, batch: Batch) -> bool:
         if batch.number >= 0:

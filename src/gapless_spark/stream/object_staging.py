@@ -77,7 +77,7 @@ class ObjectStaging(Staging):
         above = secrets.randbelow(LATER // 2)
         return state.above(max(each.attempt for each in state.clients) + LATER + above)
 
-    def outrun(self) -> State | None:
+    def conflicting_state(self) -> State | None:
         """Return the state to continue with if another process changed the state after this process had read it and
         before it connected; otherwise None."""
         others = [name for name in self._names() if name not in self._own]

@@ -175,7 +175,7 @@ class Staging:
         """Return the state of the next process that connects as the sink's clients."""
         return state.later()
 
-    def outrun(self) -> State | None:
+    def conflicting_state(self) -> State | None:
         """Return None: the lock prevents other processes from changing the state."""
         return None
 

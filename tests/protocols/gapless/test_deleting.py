@@ -164,5 +164,5 @@ def test_a_broker_reports_that_it_deletes_until_it_has_checked_its_entries() -> 
     deleting.delete_events(state, "ann")
     state.stable = deleting.deletions(state)["ann"]
     assert deleting.is_deleting(state)
-    deleting.carry_on(state)
+    deleting.delete_batch(state)
     assert not deleting.is_deleting(state)

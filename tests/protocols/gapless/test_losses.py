@@ -13,7 +13,7 @@ def held(since: int | None = None) -> HeldSubscription:
 def test_received_events_are_not_reported_as_lost() -> None:
     subscription = held()
     subscription.cuts["p"] = 2
-    subscription.came("p", 2, 3, 30)
+    subscription.record_arrival("p", 2, 3, 30)
     assert subscription.lose("p", 1, 5, 0) == [(4, 5)]
     assert subscription.lose("p", 1, 5, 0) == [], "a loss is reported once"
 
@@ -26,9 +26,9 @@ def test_losses_before_the_cut_are_not_reported() -> None:
 
 def test_losses_are_between_the_last_read_and_the_newest_event() -> None:
     subscription = held(since=0)
-    subscription.came("p", 1, 3, 30)
+    subscription.record_arrival("p", 1, 3, 30)
     subscription.go_live(40)
-    subscription.came("p", 45, 45, 45)
+    subscription.record_arrival("p", 45, 45, 45)
     assert subscription.lose("p", 2, 46, 0) == [(4, 44), (46, 46)]
     assert subscription.lose("p", 2, 46, 0) == []
 
@@ -37,7 +37,7 @@ def test_events_published_after_a_loss_are_not_part_of_it() -> None:
     subscription = held(since=0)
     subscription.go_live(20)
     assert subscription.lose("p", 1, 2, 0) == [(1, 2)]
-    subscription.came("p", 3, 3, 30)
+    subscription.record_arrival("p", 3, 3, 30)
     assert subscription.lose("p", 1, 4, 0) == [(4, 4)]
 
 
@@ -46,7 +46,7 @@ def test_lost_events_that_all_brokers_had_processed_are_missed_only_by_readers()
     assert live.lose("p", 1, 5, 3) == [(4, 5)]
     assert reader.lose("p", 1, 5, 3) == [(1, 5)]
     reader.go_live(50)
-    reader.came("p", 8, 8, 80)
+    reader.record_arrival("p", 8, 8, 80)
     assert reader.lose("p", 6, 11, 9) == [(6, 7), (10, 11)], "it read up to 5, and 8 was published then"
 
 
@@ -63,20 +63,20 @@ def moved_twice() -> HeldSubscription:
 def test_a_subscription_does_not_lack_settled_numbers_from_before_each_of_its_moves() -> None:
     assert moved_twice().lose("p", 1, 5, 5, [Timed(1, 5, 1, 90)]) == []
     subscription = moved_twice()
-    subscription.came("p", 2, 2, 250)
+    subscription.record_arrival("p", 2, 2, 250)
     assert subscription.lose("p", 1, 5, 5, [Timed(1, 5, 1, 290)]) == [(1, 1)], "3 to 5 were published while it was live"
 
 
 def test_a_subscription_may_lack_settled_numbers_from_each_of_its_moves() -> None:
     assert moved_twice().lose("p", 1, 5, 5, [Timed(1, 5, 1, 150)]) == [(1, 5)]
     subscription = moved_twice()
-    subscription.came("p", 2, 2, 250)
+    subscription.record_arrival("p", 2, 2, 250)
     assert subscription.lose("p", 2, 5, 5, [Timed(1, 5, 1, 350)]) == [(3, 5)]
 
 
 def test_a_subscription_that_reads_again_may_lack_settled_numbers() -> None:
     subscription = moved_twice()
-    subscription.came("p", 2, 2, 450)
+    subscription.record_arrival("p", 2, 2, 450)
     subscription.position = 500
     subscription.begin_reading()
     assert subscription.lose("p", 3, 5, 5, [Timed(1, 5, 1, 550)]) == [(3, 5)]
@@ -84,10 +84,10 @@ def test_a_subscription_that_reads_again_may_lack_settled_numbers() -> None:
 
 def test_numbers_missed_by_an_earlier_read_are_reported_after_a_later_one() -> None:
     subscription = held()
-    subscription.came("p", 1, 1, 10)
+    subscription.record_arrival("p", 1, 1, 10)
     subscription.begin_reading()
     subscription.go_live(200)
-    subscription.came("p", 5, 5, 210)
+    subscription.record_arrival("p", 5, 5, 210)
     subscription.position = 300
     subscription.begin_reading()
     subscription.go_live(400)

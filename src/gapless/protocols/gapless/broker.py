@@ -103,7 +103,7 @@ RULES: Mapping[int, Callable[[BrokerState], None]] = {
     Due.MEMBERSHIP: _settle_membership,
     Due.HANDOVER: handover.advance,
     Due.REQUESTS: _repeat_requests,
-    Due.LAGGING: local.fall_behind,
+    Due.LAGGING: local.switch_lagging_to_history,
     Due.SEARCHES: local.find_newest,
     Due.READINGS: local.read_on,
     Due.RESTARTS: local.restart_attempts,
@@ -128,7 +128,7 @@ def _retry(s: BrokerState, _rest: str) -> None:
     reading.ask_again(s)
     if s.refilling:
         history.refill(s)
-    deleting.carry_on(s)
+    deleting.delete_batch(s)
     durable.tick(s)
 
 
@@ -137,8 +137,8 @@ def _read_on(s: BrokerState, _rest: str) -> None:
     s.due |= Due.READINGS
 
 
-def _carry_on(s: BrokerState, broker: str) -> None:
-    sealing.carry_on(s, broker)
+def _continue_proposal(s: BrokerState, broker: str) -> None:
+    sealing.continue_proposal(s, broker)
     s.due |= Due.MEMBERSHIP
 
 
@@ -157,7 +157,7 @@ TIMERS: Mapping[str, Callable[[BrokerState, str], None]] = {
     RETRY_TIMER: _retry,
     positions.WAVE_TIMER: lambda s, _rest: positions.tick(s),
     reading.READ_TIMER: _read_on,
-    sealing.PROPOSAL_TIMER: _carry_on,
+    sealing.PROPOSAL_TIMER: _continue_proposal,
     membership.ACCUSATION_TIMER: membership.accuse_again,
     sessions.SESSION_TIMER: _expire,
     sessions.ISOLATION_TIMER: lambda s, _rest: sessions.cut_off(s),
@@ -209,9 +209,9 @@ class GaplessBroker(BrokerNode):
                     sessions.lost_client(s, item.peer)
             case Trusted():
                 if item.peer in self._topology.overlay:
-                    membership.forgive(s, item.peer)
+                    membership.withdraw_suspicion(s, item.peer)
                 else:
-                    sessions.saw_client(s, item.peer)
+                    sessions.mark_client_connected(s, item.peer)
             case Start():
                 self._start(s)
             case EndSession():

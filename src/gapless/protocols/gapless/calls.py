@@ -5,7 +5,7 @@ from gapless.event_runs import EventRun
 from gapless.filters import parse
 from gapless.filters.tables import is_covered
 from gapless.protocol import Expel
-from gapless.protocols.gapless.claims import bear, check_call, relieve
+from gapless.protocols.gapless.claims import add_filter_cost, check_call, subtract_filter_cost
 from gapless.protocols.gapless.client_messages import (
     ClientAdvertise,
     ClientGot,
@@ -71,7 +71,7 @@ def receive(s: BrokerState, client: str, message: object) -> None:
                 s.send_to(client, Granted(session.number, message.broker))
         case ClientAdvertise() | ClientUnadvertise():
             if isinstance(message, ClientAdvertise):
-                bear(session, message.advertisement, parse(message.filter))
+                add_filter_cost(session, message.advertisement, parse(message.filter))
             session.queue.append(message)
             s.busy_clients[client] = None
             s.due |= Due.CALLS
@@ -83,7 +83,7 @@ def _subscribe(s: BrokerState, session: Session, message: ClientSubscribe) -> No
         return
     attempt = Attempt(session.epoch, 0)
     pattern = parse(message.filter)
-    bear(session, message.subscription, pattern)
+    add_filter_cost(session, message.subscription, pattern)
     made = LocalSubscription(name, pattern, attempt, -1, message.is_resumed, survey=message.survey)
     subscribe(s, session, message, made)
 
@@ -143,7 +143,7 @@ def _take(s: BrokerState, session: Session, call: object) -> bool:
         advertisement = s.advertisements.get(Name(session.client, call.advertisement))
         if advertisement is not None and advertisement.origin is None:
             remove_advertisement(s, advertisement, s.seen.get(session.client, 0))
-        relieve(session, call.advertisement)
+        subtract_filter_cost(session, call.advertisement)
         s.send_to(session.client, Unadvertised(session.number, call.advertisement))
         return True
     assert isinstance(call, EventRun)

@@ -40,7 +40,16 @@ from gapless.protocols.gapless.numbers import NUMBER_MAX, check_name, check_numb
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.parts.bounds import READINGS_MAX, TEXT_MAX, check_readings
 
-__all__ = ["EFFORT_MAX", "bear", "check_call", "check_message", "check_room", "note_arrival", "note_taken", "relieve"]
+__all__ = [
+    "EFFORT_MAX",
+    "add_filter_cost",
+    "check_call",
+    "check_message",
+    "check_room",
+    "note_arrival",
+    "note_taken",
+    "subtract_filter_cost",
+]
 
 EFFORT_MAX = 300_000
 """The maximum number of steps to analyse all filters of one client, which take about 0.2 s. A typical filter needs a
@@ -164,9 +173,9 @@ def check_call(s: BrokerState, session: Session, message: Any) -> None:
         case ClientSubscribe():
             if message.since >= 0 and not message.is_resumed:
                 check_readings(client, 1 + _count_readings(session))
-            _check_burden(session, message.subscription, message.filter)
+            _check_filter_cost(session, message.subscription, message.filter)
         case ClientAdvertise():
-            _check_burden(session, message.advertisement, message.filter)
+            _check_filter_cost(session, message.advertisement, message.filter)
 
 
 def _count_readings(session: Session) -> int:
@@ -180,7 +189,7 @@ def _count_readings(session: Session) -> int:
     return count
 
 
-def _check_burden(session: Session, name: str, text: str) -> None:
+def _check_filter_cost(session: Session, name: str, text: str) -> None:
     known = session.held.get(name)
     size = session.text_size + len(name) + len(text) - (len(name) + len(known.text) if known else 0)
     if size > TEXT_MAX:
@@ -195,15 +204,15 @@ def _check_burden(session: Session, name: str, text: str) -> None:
         )
 
 
-def bear(session: Session, name: str, pattern: Filter) -> None:
+def add_filter_cost(session: Session, name: str, pattern: Filter) -> None:
     """Add a filter to the texts and the effort of the session's client."""
-    relieve(session, name)
+    subtract_filter_cost(session, name)
     session.held[name] = pattern
     session.text_size += len(name) + len(pattern.text)
     session.effort += pattern.effort
 
 
-def relieve(session: Session, name: str) -> None:
+def subtract_filter_cost(session: Session, name: str) -> None:
     """Subtract a filter that the session no longer has."""
     pattern = session.held.pop(name, None)
     if pattern is not None:

@@ -249,7 +249,7 @@ class ClientDeliveries:
             if held.begins is None and due.publisher not in held.cuts:
                 held.cuts[due.publisher] = due.first
                 self._connection.emit(CutFixed(held.name, due.publisher, due.first))
-            held.came(due.publisher, due.first, due.last, due.stamp)
+            held.record_arrival(due.publisher, due.first, due.last, due.stamp)
         return due
 
     def taken(self, count: int) -> None:

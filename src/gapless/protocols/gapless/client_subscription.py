@@ -98,7 +98,7 @@ class HeldSubscription:
         """Return the timestamp up to which all due events of the publisher have arrived."""
         return max(self._got_at.get(publisher, 0), self._due_after(publisher))
 
-    def came(self, publisher: str, first: int, last: int, timestamp: int) -> None:
+    def record_arrival(self, publisher: str, first: int, last: int, timestamp: int) -> None:
         """Record that these numbers have arrived, and that none of the skipped numbers before them is due."""
         if self._read and not self.is_reading and not self._was_live(self._arrived_until(publisher), timestamp):
             before = max(self.got.get(publisher, 0) + 1, self.cuts.get(publisher, 1))

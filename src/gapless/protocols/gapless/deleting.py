@@ -15,7 +15,7 @@ from gapless.protocols.gapless.membership import learn
 from gapless.protocols.gapless.state import BrokerState
 from gapless.protocols.gapless.tombstones import deleted
 
-__all__ = ["DELETIONS_MAX", "carry_on", "delete_events", "deletions", "is_deleting", "may_hold"]
+__all__ = ["DELETIONS_MAX", "delete_batch", "delete_events", "deletions", "is_deleting", "may_hold"]
 
 DELETIONS_MAX = 1_000
 """The maximum number of publishers whose events can be deleted. Every broker remembers them, and rejects
@@ -60,7 +60,7 @@ def is_deleting(s: BrokerState) -> bool:
     return deletions(s) != s.deleted or any(_is_unchecked(s, each) for each in _journals(s))
 
 
-def carry_on(s: BrokerState) -> None:
+def delete_batch(s: BrokerState) -> None:
     """Delete the next batch of entries."""
     if not any(status.deleted for status in s.statuses.values()):
         return

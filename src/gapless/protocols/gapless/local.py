@@ -11,7 +11,7 @@ subscription whose client lags stays active. All subscriptions of a client that 
 order, because an event for one of them can be an effect of an event for another.
 """
 
-from gapless.protocols.gapless.claims import relieve
+from gapless.protocols.gapless.claims import subtract_filter_cost
 from gapless.protocols.gapless.client_messages import NEWEST, Active, ClientSubscribe, Lagging, Reached, Unsubscribed
 from gapless.protocols.gapless.client_state import (
     Kept,
@@ -32,7 +32,15 @@ from gapless.protocols.gapless.routing_state import Subscription
 from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.parts.filter_pairs import overlap
 
-__all__ = ["activate_whole", "fall_behind", "find_newest", "read_on", "remove_local", "restart_attempts", "subscribe"]
+__all__ = [
+    "activate_whole",
+    "find_newest",
+    "read_on",
+    "remove_local",
+    "restart_attempts",
+    "subscribe",
+    "switch_lagging_to_history",
+]
 
 
 def subscribe(s: BrokerState, session: Session, message: ClientSubscribe, local: LocalSubscription) -> None:
@@ -114,7 +122,7 @@ def remove_local(s: BrokerState, name: Name) -> None:
     session = s.sessions.get(name.client)
     if session is not None:
         session.locals.pop(name.local, None)
-        relieve(session, name.local)
+        subtract_filter_cost(session, name.local)
     s.pending.pop(name, None)
     s.searches.pop(name, None)
     reading = local.reading
@@ -221,7 +229,7 @@ def _go_live(s: BrokerState, reading: Reading) -> None:
             deliver(s, session, events, present, cost_of(events), is_live=True)
 
 
-def fall_behind(s: BrokerState) -> None:
+def switch_lagging_to_history(s: BrokerState) -> None:
     """Drop the unsent live events of lagging clients, and read them from history instead."""
     lagging, s.lagging = s.lagging, {}
     for client in lagging:
@@ -230,10 +238,10 @@ def fall_behind(s: BrokerState) -> None:
             drop_live(session)
             live = [each for each in session.locals.values() if each.state is LocalState.LIVE]
             if live:
-                _fall(s, session, live)
+                _switch_to_history(s, session, live)
 
 
-def _fall(s: BrokerState, session: Session, live: list[LocalSubscription]) -> None:
+def _switch_to_history(s: BrokerState, session: Session, live: list[LocalSubscription]) -> None:
     session.is_lagging = True
     place, position = session.position_sent
     for local in live:

@@ -18,8 +18,18 @@ from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.gapless.topology import Statuses
 
 __all__ = [
-    "ACCUSATION_TIMER", "accuse", "accuse_again", "connected", "forget", "forgive", "greet", "learn", "merge",
-    "note_accusation", "notify_excluded", "peers",
+    "ACCUSATION_TIMER",
+    "accuse",
+    "accuse_again",
+    "connected",
+    "forget",
+    "greet",
+    "learn",
+    "merge",
+    "note_accusation",
+    "notify_excluded",
+    "peers",
+    "withdraw_suspicion",
 ]  # fmt: skip
 
 ACCUSATION_TIMER = "accuse"
@@ -50,7 +60,7 @@ def learn(s: BrokerState, news: Statuses, source: str = "") -> None:
             fresh[name] = new
     if not fresh:
         return
-    _unsettle(s, fresh)
+    _require_rejoin(s, fresh)
     older = {name: s.status(name) for name in fresh}
     s.statuses.update(fresh)
     for name in [each for each in s.statuses if _is_beyond_vote(s, each)]:
@@ -97,7 +107,7 @@ def _is_beyond_vote(s: BrokerState, name: str) -> bool:
     return status.is_forgotten and not status.is_excluded and not s.needed(s.topology.acceptors[name], 1)
 
 
-def _unsettle(s: BrokerState, fresh: Statuses) -> None:
+def _require_rejoin(s: BrokerState, fresh: Statuses) -> None:
     """Require a broker to join again if a larger handover here has removed its links since it joined."""
     if s.handover is None:
         return
@@ -173,7 +183,7 @@ def accuse_again(s: BrokerState, peer: str) -> None:
         accuse(s, peer)
 
 
-def forgive(s: BrokerState, peer: str) -> None:
+def withdraw_suspicion(s: BrokerState, peer: str) -> None:
     """Withdraw a suspicion."""
     s.suspects.discard(peer)
     s.due |= Due.MEMBERSHIP

@@ -41,7 +41,7 @@ from gapless.protocols.gapless.membership_state import Proposal, ProposalPhase, 
 from gapless.protocols.gapless.state import BrokerState, Due
 
 __all__ = [
-    "PROPOSAL_TIMER", "carry_on", "propose_where_due", "receive_accept", "receive_accepted", "receive_prepare",
+    "PROPOSAL_TIMER", "continue_proposal", "propose_where_due", "receive_accept", "receive_accepted", "receive_prepare",
     "receive_promise", "receive_refused", "repeat_proposals", "state_of", "take_copies",
     "wait_for_others",
 ]  # fmt: skip
@@ -139,7 +139,7 @@ def wait_for_others(s: BrokerState, broker: str) -> None:
     s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * _patience_us(s, broker))
 
 
-def carry_on(s: BrokerState, broker: str) -> None:
+def continue_proposal(s: BrokerState, broker: str) -> None:
     """Continue a proposal that takes too long, or whose proposer has failed."""
     proposal = s.proposals.pop(broker, None)
     if broker == s.name:
@@ -175,7 +175,7 @@ def _propose(s: BrokerState, broker: str, below: int) -> None:
     attempt = s.proposal_attempts[broker] = min(s.proposal_attempts.get(broker, 0) + 1, ATTEMPTS_MAX)
     patience = _patience_us(s, broker) << attempt
     s.set_timer(f"{PROPOSAL_TIMER}/{broker}", 4 * patience if broker == s.name else patience)
-    _go_on(s, broker)
+    _advance_proposal(s, broker)
 
 
 def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
@@ -183,7 +183,7 @@ def _counted(s: BrokerState, votes: Iterable[Incarnation]) -> int:
     return sum(s.is_current(vote) and s.is_live(vote.broker) for vote in votes)
 
 
-def _go_on(s: BrokerState, broker: str) -> None:
+def _advance_proposal(s: BrokerState, broker: str) -> None:
     proposal = s.proposals.get(broker)
     if proposal is None:
         return
@@ -277,7 +277,7 @@ def receive_promise(s: BrokerState, voter: str, message: Promise) -> None:
     proposal = s.proposals.get(message.state.broker)
     if proposal is not None and proposal.ballot == message.ballot and proposal.phase is ProposalPhase.PREPARING:
         proposal.promises[s.current(voter) if voter != s.name else s.incarnation] = message
-        _go_on(s, message.state.broker)
+        _advance_proposal(s, message.state.broker)
 
 
 def receive_refused(s: BrokerState, _voter: str, message: Refused) -> None:
@@ -315,4 +315,4 @@ def receive_accepted(s: BrokerState, voter: str, message: Accepted) -> None:
     proposal = s.proposals.get(message.broker)
     if proposal is not None and proposal.ballot == message.ballot:
         proposal.accepted.add(s.current(voter) if voter != s.name else s.incarnation)
-        _go_on(s, message.broker)
+        _advance_proposal(s, message.broker)

@@ -13,9 +13,21 @@ from gapless.protocols.gapless.state import BrokerState, Due
 from gapless.protocols.parts.forgetting import forget_oldest
 
 __all__ = [
-    "ISOLATED", "ISOLATION_TIMER", "SESSION_TIMER", "SUPERSEDED", "begin_closing", "check_isolation", "close_session",
-    "cut_off", "dismiss_all", "end_session", "expire", "finish_closing", "lost_client", "receive_session_closed",
-    "saw_client",
+    "ISOLATED",
+    "ISOLATION_TIMER",
+    "SESSION_TIMER",
+    "SUPERSEDED",
+    "begin_closing",
+    "check_isolation",
+    "close_session",
+    "cut_off",
+    "dismiss_all",
+    "end_session",
+    "expire",
+    "finish_closing",
+    "lost_client",
+    "mark_client_connected",
+    "receive_session_closed",
 ]  # fmt: skip
 
 SESSION_TIMER = "session"
@@ -114,7 +126,7 @@ def lost_client(s: BrokerState, client: str) -> None:
     s.arrivals.pop(client, None)
 
 
-def saw_client(s: BrokerState, client: str) -> None:
+def mark_client_connected(s: BrokerState, client: str) -> None:
     """Record that the failure detector trusts the client again."""
     session = s.sessions.get(client)
     if session is not None and not session.is_connected:

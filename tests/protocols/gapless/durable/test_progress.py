@@ -20,7 +20,7 @@ def tracker(**known: object) -> ProgressTracker:
 def test_an_event_passes_when_none_before_it_is_unacknowledged() -> None:
     progress = tracker()
     for number in (1, 2, 3):
-        assert progress.came(Item("p", number), 10 * number)
+        assert progress.record_arrival(Item("p", number), 10 * number)
     progress.acknowledge(Item("p", 2))
     assert progress.advance() == []
     assert progress.write([]) == Progress(5, done={"p": [(2, 2)]})
@@ -31,7 +31,7 @@ def test_an_event_passes_when_none_before_it_is_unacknowledged() -> None:
 
 def test_an_event_acknowledged_before_does_not_pass_an_unacknowledged_one() -> None:
     progress = tracker(done={"p": [(2, 2)]})
-    came = [progress.came(Item("p", number), 10) for number in (1, 2, 3)]
+    came = [progress.record_arrival(Item("p", number), 10) for number in (1, 2, 3)]
     assert came == [True, False, True]
     progress.advance()
     assert progress.write([]) == Progress(5, done={"p": [(2, 2)]})
@@ -39,7 +39,7 @@ def test_an_event_acknowledged_before_does_not_pass_an_unacknowledged_one() -> N
 
 def test_a_position_passes_behind_the_events_before_it() -> None:
     progress = tracker(got={"q": 7}, latest=8)
-    progress.came(Item("p", 1), 10)
+    progress.record_arrival(Item("p", 1), 10)
     progress.reached(20)
     progress.advance()
     assert progress.write([]) == Progress(5, {"q": 7}, 8)
@@ -50,7 +50,7 @@ def test_a_position_passes_behind_the_events_before_it() -> None:
 
 def test_lost_numbers_count_as_acknowledged_but_no_delivery_of_them_does() -> None:
     progress = tracker()
-    progress.came(Item("p", 3), 10)
+    progress.record_arrival(Item("p", 3), 10)
     progress.lost("p", 3, 11)
     assert progress.write([]) == Progress(5)
     progress.acknowledge(Item("p", 3))

@@ -63,7 +63,7 @@ class ExclusiveAttachment(Attachment):
     def take(self, event: Event) -> None:
         """Deliver an event, unless it was acknowledged earlier."""
         key = Item(event.publisher, event.seq)
-        if self.progress.came(key, event.stamp):
+        if self.progress.record_arrival(key, event.stamp):
             known = self._tries.get(key)
             deliveries = 1 if known is None else known.deliveries + 1
             self.deliver(event, deliveries, is_again=deliveries > 1)

@@ -18,7 +18,7 @@ from gapless.event_runs import EventRun
 from gapless.events import Event
 from gapless.filters import parse
 from gapless.positions import Position as Place
-from gapless.protocols.gapless.claims import bear
+from gapless.protocols.gapless.claims import add_filter_cost
 from gapless.protocols.gapless.client_messages import Attach, ClientSubscribe, Delivery, Position, Reached
 from gapless.protocols.gapless.client_state import LocalSubscription, Session, SessionPhase
 from gapless.protocols.gapless.durable.members import WAITING_MAX, assign, assign_all, part, say_to
@@ -64,7 +64,7 @@ def found_group(s: BrokerState, record: DurableRecord) -> None:
             assign(group, member, item, now)
     session = Session(name.client, 0, Attach(0, None, 0, 0, 0, 0, 0), phase=SessionPhase.OPEN)
     s.sessions[name.client] = session
-    bear(session, name.local, parse(record.filter))
+    add_filter_cost(session, name.local, parse(record.filter))
     call = ClientSubscribe(0, name.local, record.filter, known.position)
     subscribe(s, session, call, LocalSubscription(name, parse(record.filter), Attempt(0, 0)))
 
@@ -132,7 +132,7 @@ def _take_event(group: Group, event: Event) -> None:
     item = group.by_key.get(key)
     if item is None:
         item = group.by_key[key] = GroupItem(key, event.stamp, event)
-        if group.progress.came(key, event.stamp):
+        if group.progress.record_arrival(key, event.stamp):
             group.fresh.append(item)
         else:
             group.mark_done(item)
@@ -141,7 +141,7 @@ def _take_event(group: Group, event: Event) -> None:
     if item.state is ItemState.RETURNED:
         group.returned.append(item)
     if not item.is_lost:
-        group.progress.came(key, event.stamp)
+        group.progress.record_arrival(key, event.stamp)
 
 
 def _take_loss(group: Group, events: EventRun) -> None:
@@ -169,7 +169,7 @@ def _lose(group: Group, publisher: str, first: int, last: int) -> None:
             continue
         if item.event is None and not item.is_lost:
             item.is_lost = True
-            group.progress.came(key, item.timestamp)
+            group.progress.record_arrival(key, item.timestamp)
             if item.state is ItemState.RETURNED:
                 group.mark_done(item)
                 continue

@@ -47,7 +47,7 @@ class ProgressTracker:
         again."""
         return self._earlier.get(publisher, [])
 
-    def came(self, key: Item, timestamp: int) -> bool:
+    def record_arrival(self, key: Item, timestamp: int) -> bool:
         """Record the arrival of an event. Return whether it is still unacknowledged."""
         self._order.append(_Arrival(key, timestamp))
         if any(first <= key.seq <= last for first, last in self.earlier(key.publisher)):

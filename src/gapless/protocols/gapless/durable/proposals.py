@@ -144,7 +144,7 @@ def receive_vote(s: BrokerState, voter: str, vote: Vote) -> None:
             _wait(s, proposal)
             return
     proposal.votes[voter] = vote
-    _go_on(s, proposal)
+    _advance_proposal(s, proposal)
 
 
 def _wait(s: BrokerState, proposal: Proposal) -> None:
@@ -155,7 +155,7 @@ def _wait(s: BrokerState, proposal: Proposal) -> None:
     proposal.waits = 1 + int.from_bytes(dice, "big") % (1 << proposal.attempts)
 
 
-def _go_on(s: BrokerState, proposal: Proposal) -> None:
+def _advance_proposal(s: BrokerState, proposal: Proposal) -> None:
     names = register.counted(s, {name: vote.incarnations for name, vote in proposal.votes.items()})
     if len(names) < register.majority(s):
         return

@@ -30,7 +30,7 @@ class _Disk:
 
 
 @dataclass
-class _Vows:
+class _AcceptorPromises:
     """The promises and votes of an acceptor's incarnation about the journals of one broker."""
 
     below: int = 0
@@ -45,7 +45,7 @@ class PromiseInvariants:
 
     def __init__(self) -> None:
         self._disks: dict[str, _Disk] = {}
-        self._vows: dict[tuple[Incarnation, str], _Vows] = {}
+        self._acceptor_promises: dict[tuple[Incarnation, str], _AcceptorPromises] = {}
 
     def begin(self, name: str, state: BrokerState) -> None:
         """Register a broker that starts with the contents of its disk."""
@@ -77,8 +77,8 @@ class PromiseInvariants:
             if isinstance(effect, Keep):
                 disk.batches.append((effect.number, {each: end for each, (_, end) in s.disk.written.items()}))
 
-    def _vows_of(self, s: BrokerState, broker: str) -> _Vows:
-        return self._vows.setdefault((s.incarnation, broker), _Vows())
+    def _promises_of(self, s: BrokerState, broker: str) -> _AcceptorPromises:
+        return self._acceptor_promises.setdefault((s.incarnation, broker), _AcceptorPromises())
 
     def _check_held(self, s: BrokerState, journal: Incarnation, length: int) -> None:
         written = self.on_disk(s, journal)
@@ -87,19 +87,19 @@ class PromiseInvariants:
                 "I1", f"{_text(s.incarnation)} says that it holds {length} entries of {_text(journal)}, "
                 f"but its disk has {written}",
             )  # fmt: skip
-        vows = self._vows_of(s, journal.broker)
-        if journal.number < vows.below and length > vows.lengths.get(journal.number, 0):
+        promises = self._promises_of(s, journal.broker)
+        if journal.number < promises.below and length > promises.lengths.get(journal.number, 0):
             raise InvariantError(
                 "I1", f"{_text(s.incarnation)} holds {length} entries of {_text(journal)}, and had promised to hold no "
-                f"more than {vows.lengths.get(journal.number, 0)}",
+                f"more than {promises.lengths.get(journal.number, 0)}",
             )  # fmt: skip
-        vows.held[journal.number] = max(length, vows.held.get(journal.number, 0))
+        promises.held[journal.number] = max(length, promises.held.get(journal.number, 0))
 
     def _check_promise(self, s: BrokerState, promise: Promise) -> None:
         broker = promise.state.broker
         held_lengths = {Incarnation(*copy.incarnation).number: copy.length for copy in promise.state.copies}
         sealed = dict(s.status(broker).lengths)
-        for number, held in self._vows_of(s, broker).held.items():
+        for number, held in self._promises_of(s, broker).held.items():
             length = min(held, sealed.get(number, held))  # entries beyond the sealed length were never valid
             if number < promise.below and held_lengths.get(number, 0) < length:
                 raise InvariantError(
@@ -112,14 +112,14 @@ class PromiseInvariants:
         for broker, acceptor in s.acceptors.items():
             if not acceptor.promised_below or not acceptor.has_recovered:
                 continue
-            vows = self._vows_of(s, broker)
-            if acceptor.promised_below < vows.below:
+            promises = self._promises_of(s, broker)
+            if acceptor.promised_below < promises.below:
                 raise InvariantError("I1", f"{_text(s.incarnation)} withdraws its promise about {broker}")
-            if acceptor.promised_below > vows.below:
-                vows.below = acceptor.promised_below
+            if acceptor.promised_below > promises.below:
+                promises.below = acceptor.promised_below
                 for each, journal in s.journals.items():
-                    if each.broker == broker and each.number < vows.below:
-                        vows.lengths.setdefault(each.number, len(journal))
+                    if each.broker == broker and each.number < promises.below:
+                        promises.lengths.setdefault(each.number, len(journal))
 
 
 def _text(incarnation: Any) -> str:
