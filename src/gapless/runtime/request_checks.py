@@ -471,7 +471,7 @@ def _owner(identity: Identity, host: str) -> str:
 
 def _not_held(user: User, name: str) -> str:
     names = user.may_hold.text.replace(USER, user.name)
-    return f"user {user.name!r} may not hold a subscription under the name {name[:SHOWN]!r}; {names} allowed"
+    return f"user {user.name!r} may not hold a subscription under the name {name[:SHOWN]!r}; {names}"
 
 
 def _outside(user: User, what: str, text: str, within: Within) -> str:
