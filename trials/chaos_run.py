@@ -35,7 +35,7 @@ from rich.text import Text
 
 from gapless.cli.exit_codes import INTERRUPTED, code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
-from gapless.cli.terminal import output_console, progress_bars, sign_of_life
+from gapless.cli.terminal import output_console, progress_bars, spinner
 from gapless.cli.verdict_view import status_text
 from gapless.errors import GaplessError
 from gapless.overlay import random_tree
@@ -168,7 +168,7 @@ def _longest_turn(outcome: Outcome) -> str:
 
 
 def _judged(place: Path) -> LiveVerdict:
-    with sign_of_life("putting the trace together") as announce:
+    with spinner("putting the trace together") as announce:
         write_trace([merge_parts(place / "parts", quiesced=True)], place / "trace")
         return judge_live(place / "trace", announce=lambda judge: announce(f"{judge} judges"))
 

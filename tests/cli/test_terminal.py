@@ -8,9 +8,9 @@ from tests.cli.screen import on_a_terminal, screen_of
 
 TURNED_AWAY = """
 import os, time
-from gapless.cli.terminal import output_console, sign_of_life
+from gapless.cli.terminal import output_console, spinner
 
-with sign_of_life("starting") as tell:
+with spinner("starting") as tell:
     kept = os.dup(2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # as a session of Spark does while it starts
     time.sleep(2.5)

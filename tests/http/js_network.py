@@ -11,14 +11,14 @@ import sys
 
 from gapless.runtime.event_loop import run
 
-from .serving import UNHURRIED, Serving, serving
+from .serving import SLOW_SUSPICION, Serving, serving
 
 
 async def main() -> None:
     protocol = sys.argv[1] if len(sys.argv) > 1 else "gapless"
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    async with serving(3, f=1, protocol=protocol, runtime=UNHURRIED) as http:
+    async with serving(3, f=1, protocol=protocol, runtime=SLOW_SUSPICION) as http:
         print(json.dumps({name: http.url(name) for name in http.servers}), flush=True)
         while line := (await reader.readline()).decode().split():
             await _obey(http, *line)

@@ -18,10 +18,10 @@ from gapless.runtime.network_file import HttpEntry, NetworkConfig
 from tests.runtime.local import QUICK, Local, local
 from tests.runtime.secure import Secure
 
-__all__ = ["UNHURRIED", "Serving", "serving", "serving_secure", "sse"]
+__all__ = ["SLOW_SUSPICION", "Serving", "serving", "serving_secure", "sse"]
 
 
-UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=2_000)
+SLOW_SUSPICION = msgspec.structs.replace(QUICK, suspect_ms=2_000)
 """Settings for tests that share the machine with a browser, so that a slow broker is not suspected."""
 
 

@@ -17,7 +17,7 @@ from gapless.runtime import samples
 from gapless.runtime.event_loop import run
 from tests.runtime.secure import secure
 
-from .serving import UNHURRIED, serving, serving_secure, trusting
+from .serving import SLOW_SUSPICION, serving, serving_secure, trusting
 
 SIZE_MAX = 200_000
 
@@ -198,7 +198,7 @@ def test_pages_of_other_sites_cannot_act() -> None:
 def test_no_request_holds_the_event_loop_for_long() -> None:
     async def main() -> None:
         async with (
-            serving(chain(3), protocol="gapless", runtime=UNHURRIED) as http,
+            serving(chain(3), protocol="gapless", runtime=SLOW_SUSPICION) as http,
             connect(http.network.at("b0"), name="busy") as client,
         ):
             for number in range(60):

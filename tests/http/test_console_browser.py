@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
 
 TREE = Overlay(("b0", "b1", "b2", "b3", "b4"), (("b0", "b1"), ("b0", "b2"), ("b1", "b3"), ("b1", "b4")))
-UNHURRIED = msgspec.structs.replace(QUICK, suspect_ms=1_500)
+SLOW_SUSPICION = msgspec.structs.replace(QUICK, suspect_ms=1_500)
 VIEWS = ("network", "clients", "events", "causes", "metrics", "log")
 FOLLOWS = {"order": ("payment", "reservation"), "payment": ("invoice",), "reservation": ("shipping",)}
 PAUSE_S = 0.1
@@ -65,7 +65,7 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with visited(TREE, tmp_path_factory.mktemp("site"), UNHURRIED) as made:
+    with visited(TREE, tmp_path_factory.mktemp("site"), SLOW_SUSPICION) as made:
         yield made
 
 
@@ -148,7 +148,7 @@ def test_blocked_publishers_handovers_and_deficits_are_shown_as_they_happen(site
     async def main() -> None:
         from playwright.async_api import expect
 
-        far = msgspec.structs.replace(UNHURRIED, delay_ms=FAR_MS)
+        far = msgspec.structs.replace(SLOW_SUSPICION, delay_ms=FAR_MS)
         async with serving(TREE, runtime=far) as http, flooding(http.network.at("b2")) as client:
             page, wrong = await new_page(site.browser)
             await page.goto(http.url("b0"))

@@ -14,7 +14,7 @@ from gapless.http import step_meter
 from gapless.overlay import chain
 from gapless.runtime.event_loop import run
 
-from .serving import UNHURRIED, Serving, serving
+from .serving import SLOW_SUSPICION, Serving, serving
 from .test_streams import publisher
 
 CONNECTIONS, AT_ONCE = 120, 24
@@ -88,7 +88,7 @@ def test_no_subscription_is_left_when_connections_are_lost_at_any_moment(
     choice = random.Random(1)
 
     async def main() -> None:
-        async with serving(chain(3), runtime=UNHURRIED, delivery_window=20, lag_window=40) as http:
+        async with serving(chain(3), runtime=SLOW_SUSPICION, delivery_window=20, lag_window=40) as http:
             ann = await publisher(http, "ann", "b2")
 
             async def publish() -> None:

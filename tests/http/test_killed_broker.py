@@ -15,7 +15,7 @@ from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet, free_ports, local_network
 from gapless.runtime.network_file import ProtocolEntry
 
-from .serving import UNHURRIED, sse
+from .serving import SLOW_SUSPICION, sse
 
 EVENTS = 300
 SLOW_EVENTS, SLOW_PAYLOAD = 1_000, bytes(40_000)
@@ -40,7 +40,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     config = local_network(
-        chain(3), http_ports=list(free_ports(3)), runtime=UNHURRIED,
+        chain(3), http_ports=list(free_ports(3)), runtime=SLOW_SUSPICION,
         protocol=ProtocolEntry(options={"delivery_window": 200, "lag_window": 400, "history_bytes": HISTORY}),
     )  # fmt: skip
     with Fleet(config, tmp_path_factory.mktemp("gateway")) as fleet:

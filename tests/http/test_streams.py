@@ -13,7 +13,7 @@ from gapless.overlay import chain
 from gapless.runtime.detector import IN_PROCESS_PACE
 from gapless.runtime.event_loop import run
 
-from .serving import UNHURRIED, Message, Serving, first, serving, sse
+from .serving import SLOW_SUSPICION, Message, Serving, first, serving, sse
 
 
 async def publisher(http: Serving, name: str, at: str) -> Client:
@@ -250,7 +250,7 @@ def test_streams_end_when_the_broker_leaves() -> None:
 def test_a_broker_pings_the_clients_in_its_own_process_seldom() -> None:
     async def main() -> None:
         async with (
-            serving(1, f=0, runtime=UNHURRIED) as http,
+            serving(1, f=0, runtime=SLOW_SUSPICION) as http,
             connect(http.network.at("b0"), name="ann") as ann,
         ):
             links = http.network.brokers["b0"].links
@@ -258,7 +258,7 @@ def test_a_broker_pings_the_clients_in_its_own_process_seldom() -> None:
             await anext(messages)
             [own] = [link for name, link in links.links.items() if name.startswith("http-")]
             assert (own.pace, links.links[ann.name].pace) == (IN_PROCESS_PACE, 1)
-            await asyncio.sleep(1.5 * UNHURRIED.suspect_ms / 1000)
+            await asyncio.sleep(1.5 * SLOW_SUSPICION.suspect_ms / 1000)
             assert own.absence == ""
             await messages.aclose()  # type: ignore[attr-defined]
             async with asyncio.timeout(20):
@@ -289,7 +289,7 @@ def test_many_streams_may_be_opened_at_once_and_those_above_the_limit_are_refuse
     monkeypatch.setattr(clients, "STREAMS_MAX", 190)
 
     async def main() -> None:
-        async with serving(1, f=0, runtime=UNHURRIED) as http:
+        async with serving(1, f=0, runtime=SLOW_SUSPICION) as http:
             leave = asyncio.Event()
             address = http.network.brokers["b0"].entry.http
             opening = [asyncio.ensure_future(_status_of(address, leave)) for _ in range(200)]

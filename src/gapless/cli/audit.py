@@ -12,7 +12,7 @@ from rich.text import Text
 from gapless.checkers.verdict_rows import Row, first_anomalies
 from gapless.cli.audit_here import fits_here, judge_here
 from gapless.cli.exit_codes import code_of, worst
-from gapless.cli.terminal import output_console, print_json, sign_of_life
+from gapless.cli.terminal import output_console, print_json, spinner
 from gapless.cli.verdict_view import print_cut_short, status_text
 from gapless.errors import SparkError
 from gapless.protocol import GUARANTEE_NAMES
@@ -55,7 +55,7 @@ def audit_trace(trace: str, *, master: str | None, remote: str | None, out: Path
         verdicts, found = judge_here(here, out)
         found = first_anomalies(found, LISTED_MAX)
     else:
-        with sign_of_life("starting Spark") as announce:
+        with spinner("starting Spark") as announce:
             verdicts, found = judge_on_spark(trace, master, remote, out, on_start=lambda: announce("checking on Spark"))
     status = worst(verdict["status"] for verdict in verdicts)
     if as_json:

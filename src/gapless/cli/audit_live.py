@@ -21,7 +21,7 @@ from rich.text import Text
 from gapless.checkers import Anomaly, Verdict
 from gapless.cli.audit import FOR_SMALL
 from gapless.cli.exit_codes import UNKNOWN, code_of
-from gapless.cli.terminal import output_console, print_json_line, sign_of_life
+from gapless.cli.terminal import output_console, print_json_line, spinner
 from gapless.cli.verdict_view import print_verdict, status_text
 from gapless.errors import SparkError, TraceError
 
@@ -53,7 +53,7 @@ def audit_live(
         ) from None
     view = _Lines() if as_json else View(directory)
     with ExitStack() as stack:
-        with sign_of_life("starting Spark"):
+        with spinner("starting Spark"):
             spark = stack.enter_context(spark_session(master=master, settings={**FOR_SMALL, **SETTINGS}))
         was_interrupted = stack.enter_context(_interruptible())
         audit = stack.enter_context(LiveAudit(spark, directory, every_s=every_s, clock_skew_ms=clock_skew_ms))

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gapless.cli.exit_codes import INVALID, VALID
-from gapless.cli.terminal import output_console, print_json, sign_of_life
+from gapless.cli.terminal import output_console, print_json, spinner
 from gapless.storage.inspection import Checked, Contents, check_directory, show_directory
 
 __all__ = ["check", "show"]
@@ -19,7 +19,7 @@ _SHOWN_MAX = 20
 
 def check(directory: Path, *, as_json: bool) -> int:
     """Print the problems of a data directory. Return 1 if there are any."""
-    with sign_of_life("opening") as announce:
+    with spinner("opening") as announce:
         found = check_directory(directory, announce)
     code = INVALID if found.problems else VALID
     if as_json:

@@ -31,7 +31,7 @@ from gapless.cli.demo_simulated import REPAIR, scenario_text
 from gapless.cli.exit_codes import code_of
 from gapless.cli.live_verdict import LiveVerdict, judge_live
 from gapless.cli.svg_picture import save_svg
-from gapless.cli.terminal import output_console, print_json, sign_of_life
+from gapless.cli.terminal import output_console, print_json, spinner
 from gapless.overlay import Overlay
 from gapless.runtime.event_loop import run
 from gapless.runtime.fleet import Fleet
@@ -134,7 +134,7 @@ class _Demo:
 
     def live(self) -> None:
         """Run the network with the crash, and print its results."""
-        with sign_of_life("starting seven brokers") as announce:
+        with spinner("starting seven brokers") as announce:
             with Fleet(self._config, self._folder / "logs") as fleet:
                 self._run = run(run_live(fleet, self._folder, announce))
                 announce("stopping the network")
@@ -168,7 +168,7 @@ class _Demo:
         )
 
     def judge(self, place: Path) -> None:
-        with sign_of_life("looking for Spark, to check the trace") as announce:
+        with spinner("looking for Spark, to check the trace") as announce:
             write_trace([self._trace], place)
             self._verdict = verdict = judge_live(
                 place, is_small=True, announce=lambda judge: announce(f"{judge} checks what every client received")
@@ -183,7 +183,7 @@ class _Demo:
         self._page.verdict(verdict.status, named(verdict.counts) or verdict.reason, verdict.examples)
 
     def kill_all_brokers(self) -> None:
-        with sign_of_life("starting three brokers with disks") as announce:
+        with spinner("starting three brokers with disks") as announce:
             config = blackout_network(self._folder / "data")
             with Fleet(config, self._folder / "more logs") as fleet:
                 self._blackout = seen = run(run_blackout(fleet, announce))
@@ -197,7 +197,7 @@ class _Demo:
         )
 
     def switch_off(self) -> None:
-        with sign_of_life("the same in the simulator, with a step of recovery disabled"):
+        with spinner("the same in the simulator, with a step of recovery disabled"):
             self._without = without = run_and_judge(parse_scenario(scenario_text()), (REPAIR,)).verdict
         self._page.heading("5  Does the checker detect a loss?")
         if not without.anomalies:

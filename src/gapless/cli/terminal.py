@@ -1,7 +1,7 @@
 """The terminal: output width, progress displays, and closed pipes.
 
 Spinners and bars are shown while the user waits, and removed before anything else is printed,
-because two writers on one screen overwrite each other. So the block of a `sign_of_life` or of
+because two writers on one screen overwrite each other. So the block of a `spinner` or of
 `progress_bars` must not print.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
     "print_json_line",
     "print_text",
     "progress_bars",
-    "sign_of_life",
+    "spinner",
 ]
 
 Tell: TypeAlias = Callable[[str], None]
@@ -77,7 +77,7 @@ def output_console(*, record: bool = False) -> Console:
 
 
 @contextmanager
-def sign_of_life(stage: str) -> Iterator[Tell]:
+def spinner(stage: str) -> Iterator[Tell]:
     """Show a spinner with the stage and the elapsed time, if there is a terminal. Nothing else may be printed
     meanwhile."""
     with progress_bars(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as shown:

@@ -192,7 +192,7 @@ class Clients:
             del self._shared[key]
             self._close(shared.client)
 
-    def tidy(self) -> None:
+    def prune(self) -> None:
         """Close shared clients that were not used for `IDLE_S`."""
         oldest = time.monotonic() - IDLE_S
         for key, shared in list(self._shared.items()):

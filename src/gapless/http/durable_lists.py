@@ -37,7 +37,7 @@ class DurableLists:
         """Discard the cached lists, because a durable subscription has changed."""
         self._answers.clear()
 
-    def tidy(self) -> None:
+    def prune(self) -> None:
         """Drop lists that were not used recently."""
         oldest = time.monotonic() - 2 * FRESH_S
         self._answers = {key: answer for key, answer in self._answers.items() if answer.asked_at > oldest}

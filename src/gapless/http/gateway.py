@@ -16,7 +16,7 @@ from gapless.runtime.metrics import Metrics
 
 __all__ = ["Gateway"]
 
-TIDY_S = 5.0
+PRUNE_S = 5.0
 
 
 class Gateway:
@@ -40,14 +40,14 @@ class Gateway:
 
     def start(self) -> None:
         """Start the periodic tasks, before the first request."""
-        self._tidying = asyncio.get_running_loop().create_task(self._tidy())
+        self._tidying = asyncio.get_running_loop().create_task(self._prune())
 
-    async def _tidy(self) -> None:
+    async def _prune(self) -> None:
         while True:
-            await asyncio.sleep(TIDY_S)
-            self.clients.tidy()
-            self.outcomes.tidy()
-            self.durables.tidy()
+            await asyncio.sleep(PRUNE_S)
+            self.clients.prune()
+            self.outcomes.prune()
+            self.durables.prune()
 
     def stop(self) -> None:
         """End all streams, and stop the periodic tasks."""

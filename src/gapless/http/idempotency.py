@@ -66,7 +66,7 @@ class Outcomes:
         if has_failed and key in self._known and self._known[key].result is result:
             del self._known[key]
 
-    def tidy(self) -> None:
+    def prune(self) -> None:
         """Forget entries older than `KEPT_S`."""
         oldest = time.monotonic() - KEPT_S
         for key, outcome in list(self._known.items()):

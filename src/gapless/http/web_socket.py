@@ -118,10 +118,10 @@ class _Session:
         try:
             first = await self._first()
             await self.send(
-                {"op": "hello", "user": self._who.user, "network": self._gateway.broker.config.network.name}
+                {"op": "hello", "user": self._identity.user, "network": self._gateway.broker.config.network.name}
             )
             if first is not None:
-                await self._obey(first)
+                await self._execute(first)
             while True:
                 coming = asyncio.ensure_future(self._receive())
                 await asyncio.wait((coming, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +129,7 @@ class _Session:
                     coming.cancel()
                     await self._socket.close(1001)
                     return
-                await self._obey(_command(coming.result()))
+                await self._execute(_command(coming.result()))
         finally:
             stopping.cancel()
             for task in list(self._tasks):
@@ -138,7 +138,7 @@ class _Session:
                 await asyncio.wait(self._tasks)
 
     @property
-    def _who(self) -> Caller:
+    def _identity(self) -> Caller:
         assert self._caller is not None
         return self._caller
 
@@ -167,7 +167,7 @@ class _Session:
             self._caller = callers.identify(self._socket, command.token)
             return None if command.op == "hello" else command
 
-    async def _obey(self, command: Command) -> None:
+    async def _execute(self, command: Command) -> None:
         try:
             match command.op:
                 case "subscribe":
@@ -221,7 +221,7 @@ class _Session:
 
     async def _stream(self, name: str, subscription: _Subscription) -> None:
         try:
-            async with opened(self._gateway, self._who, subscription.query) as stream:
+            async with opened(self._gateway, self._identity, subscription.query) as stream:
                 await subscription.may_send.wait()
                 async for items in stream.batches():
                     for item in items:
@@ -251,7 +251,7 @@ class _Session:
                         "bad-request", 'publish needs an event: {"op": "publish", "id": "1", "event": {…}}'
                     )
                 draft = draft_of(command.event)
-                results, _ = await publish(self._gateway, self._who, [draft], with_position=False, turn=self._turn)
+                results, _ = await publish(self._gateway, self._identity, [draft], with_position=False, turn=self._turn)
                 await self.send({"op": "published", "id": command.id, "event": results[0]})
             except (GaplessError, ProblemError, TimeoutError) as error:
                 await self._report(command.id, error)
@@ -263,7 +263,7 @@ class _Session:
             try:
                 asked = AckRequest(command.ids, command.position, command.nack, command.delay_s)
                 name = self._find(command.id).query.durable
-                done = await self._gateway.durable.ack(self._who.user, name, asked)
+                done = await self._gateway.durable.ack(self._identity.user, name, asked)
                 await self.send({"op": "acknowledged", "id": command.id, "count": done})
             except (GaplessError, ProblemError) as error:
                 await self._report(command.id, error)

@@ -24,7 +24,7 @@ from gapless.protocol import (
 from gapless.protocol import Received as ReceivedInput
 from gapless_papers.protocols.epidemic.cache import EventCache
 from gapless_papers.protocols.epidemic.dice import Dice
-from gapless_papers.protocols.epidemic.gossip import Surroundings
+from gapless_papers.protocols.epidemic.gossip import BrokerView
 from gapless_papers.protocols.epidemic.interval import Interval
 from gapless_papers.protocols.epidemic.losses import Losses
 from gapless_papers.protocols.epidemic.messages import (
@@ -79,9 +79,7 @@ class EpidemicBroker(BrokerNode):
         self._waits_for_round = False
         self._effects: list[Effect] = []
         self._now = 0
-        self._around = Surroundings(
-            place.name, options, self._table, self._cache, self._received, self._dice, self._send
-        )
+        self._around = BrokerView(place.name, options, self._table, self._cache, self._received, self._dice, self._send)
         self._pull: Pull | None = None
         self._push: Push | None = None
         if options.pulls:

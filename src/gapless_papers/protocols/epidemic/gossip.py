@@ -14,10 +14,10 @@ from gapless_papers.protocols.epidemic.options import EpidemicOptions
 from gapless_papers.protocols.epidemic.received import Received
 from gapless_papers.protocols.epidemic.subscription_table import SubscriptionTable
 
-__all__ = ["Surroundings"]
+__all__ = ["BrokerView"]
 
 
-class Surroundings:
+class BrokerView:
     """A recovery's view of its broker."""
 
     def __init__(

@@ -9,7 +9,7 @@ of them, under any pattern, sends them to the initiator and forwards the rest of
 from typing import assert_never
 
 from gapless.protocols.parts.forgetting import forget_oldest
-from gapless_papers.protocols.epidemic.gossip import Surroundings
+from gapless_papers.protocols.epidemic.gossip import BrokerView
 from gapless_papers.protocols.epidemic.losses import Losses
 from gapless_papers.protocols.epidemic.messages import PublisherPull, Pulling, SubscriberPull
 
@@ -22,7 +22,7 @@ ROUTES_MAX = 10_000
 class Pull:
     """The gossip of one broker; `publisher_share` of its rounds go towards publishers."""
 
-    def __init__(self, around: Surroundings, losses: Losses, publisher_share: float) -> None:
+    def __init__(self, around: BrokerView, losses: Losses, publisher_share: float) -> None:
         self._around = around
         self._losses = losses
         self._publisher_share = publisher_share

@@ -8,7 +8,7 @@ cached events, or without another subscriber, is not drawn.
 
 from typing import assert_never
 
-from gapless_papers.protocols.epidemic.gossip import Surroundings
+from gapless_papers.protocols.epidemic.gossip import BrokerView
 from gapless_papers.protocols.epidemic.messages import PushDigest, Pushing, Request
 
 __all__ = ["Push"]
@@ -17,7 +17,7 @@ __all__ = ["Push"]
 class Push:
     """The gossip of one broker."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: BrokerView) -> None:
         self._around = around
 
     def receive(self, peer: str, message: Pushing) -> None:

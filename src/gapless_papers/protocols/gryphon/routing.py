@@ -105,7 +105,7 @@ class Routing:
                 advertisement.unanswered[link.peer] = None
                 self._send(link.peer, message)
         if origin is not None:
-            self._attract(advertisement, origin)
+            self._send_matching(advertisement, origin)
         self._conclude(advertisement)
 
     def receive_answer(self, link: Link, name: str) -> None:
@@ -167,7 +167,7 @@ class Routing:
         if not subscription.is_active and not self._tables.is_served(subscription):
             self._begin(subscription, {})
 
-    def _attract(self, advertisement: Advertisement, link: Link) -> None:
+    def _send_matching(self, advertisement: Advertisement, link: Link) -> None:
         """Send the publisher all matching subscriptions."""
         for subscription in self._tables.subscriptions.values():
             unsent = subscription.origin is not link and subscription.name not in link.sent

@@ -100,7 +100,7 @@ class Routing:
             if link is not origin:
                 advertisement.waiting[link.peer] = None
                 self._send(link.peer, AddAdvertisement(name, publisher, text))
-        self._attract(advertisement)
+        self._send_matching(advertisement)
         self._conclude(advertisement)
 
     def receive_stable(self, link: Link, name: str) -> None:
@@ -155,7 +155,7 @@ class Routing:
             subscription.cuts.update(cuts)
             self._answer(subscription, Marker(subscription.name, cuts))
 
-    def _attract(self, advertisement: Advertisement) -> None:
+    def _send_matching(self, advertisement: Advertisement) -> None:
         """Send the publisher all matching subscriptions; if it is attached here, answer them instead."""
         link = advertisement.origin
         for subscription in self._tables.subscriptions.values():

@@ -21,7 +21,7 @@ from gapless_papers.protocols.epidemic.numbering import Numbering
 from gapless_papers.protocols.epidemic.options import Discard
 from gapless_papers.protocols.epidemic.received import Received
 
-UNHURRIED = settings(max_examples=50)
+FEWER_EXAMPLES = settings(max_examples=50)
 
 
 def stamped(seq: int, source: str = "S", **numbers: int) -> Stamped:
@@ -60,7 +60,7 @@ def test_a_sample_is_of_different_items() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("pq"), st.integers(1, 12)), max_size=60), st.integers(1, 8))
-@UNHURRIED
+@FEWER_EXAMPLES
 def test_no_entry_is_new_twice_and_memory_is_bounded(events: list[EventId], most: int) -> None:
     received = Received(most)
     entered: set[EventId] = set()
@@ -103,7 +103,7 @@ def test_numbers_grow_by_one_for_each_pattern() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=80))
-@UNHURRIED
+@FEWER_EXAMPLES
 def test_no_number_is_assigned_twice_though_counters_are_dropped(events: list[list[str]]) -> None:
     before, numbering_module.COUNTERS_MAX = numbering_module.COUNTERS_MAX, 2
     try:
@@ -123,7 +123,7 @@ def test_no_number_is_assigned_twice_though_counters_are_dropped(events: list[li
 
 @pytest.mark.parametrize("discard", ["oldest", "foreign-first", "random"])
 @given(own=st.lists(st.booleans(), max_size=40), size=st.integers(1, 6))
-@UNHURRIED
+@FEWER_EXAMPLES
 def test_a_cache_keeps_its_size_and_finds_what_it_has(discard: Discard, own: list[bool], size: int) -> None:
     cache = EventCache(size, discard, Dice("cache"))
     for seq, is_own in enumerate(own, start=1):
@@ -261,7 +261,7 @@ class Ends:
 
 
 @given(st.lists(st.sampled_from(["+a", "+b", "+c", "-a", "-b", "-c", "send", "lost", "twice", "restart"]), max_size=60))
-@UNHURRIED
+@FEWER_EXAMPLES
 def test_a_neighbour_learns_the_set_whatever_gets_lost(acts: list[str]) -> None:
     ends = Ends()
     wanted: set[str] = set()
