@@ -152,17 +152,22 @@ class _Run:
                 task.result()
 
     def _is_calm(self) -> bool:
-        """Return whether all publications are confirmed, no client looks for a broker, and no broker is being
-        replaced."""
+        """Return whether all publications are confirmed, all clients have sessions that have caught up, and no broker
+        is being replaced."""
         clients = self._clients.values()
         # A client may take a second to notice that its broker has crashed.
         at_home = (
             (client.is_connected and client.broker in self._network.brokers) or not client.broker for client in clients
         )
-        overviews = (broker.report()["overview"] for broker in self._network.brokers.values())
+        overviews = [broker.report()["overview"] for broker in self._network.brokers.values()]
+        are_served = all("sessions" not in overview for overview in overviews) or (
+            sum(overview["sessions"] for overview in overviews) >= len(clients)
+            and not any(overview["deferred"] or overview["history"]["reads"] for overview in overviews)
+        )
         return (
             all(client.is_all_confirmed for client in clients)
             and all(at_home)
+            and are_served
             and not any(overview.get("handovers") for overview in overviews)
         )
 
