@@ -95,7 +95,7 @@ def test_durable_subscriptions_need_the_right_to_their_name(named: Any, name: st
             if not may:
                 why = at_gate.refusals["ann:c/s1"]
                 assert f"user 'ann' may not hold a subscription under the name {name!r}; " in why
-                allowed = f"{named[0]!r} is".replace("${user}", "ann") if named else "no name is"
+                allowed = f"only {named[0]!r} is".replace("${user}", "ann") if named else "no name is"
                 assert why.endswith(f"; {allowed} allowed")
                 with pytest.raises(DeniedError, match="may not hold a subscription under the name"):
                     at_gate.decide(Demand(named={"ann:c/s1": name}))  # for example, to acknowledge an event of it

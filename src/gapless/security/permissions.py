@@ -101,7 +101,7 @@ class Names:
             self.text = "any name is allowed" if allowed else "no name is allowed"
             condition = "TRUE" if allowed else "FALSE"
         else:
-            self.text = ", ".join(map(repr, allowed)) + " is allowed" if allowed else "no name is allowed"
+            self.text = f"only {' or '.join(map(repr, allowed))} is allowed" if allowed else "no name is allowed"
             quoted = [text.replace("'", "''") for text in allowed]
             condition = " OR ".join(f"name LIKE '{text}'" for text in quoted) or "FALSE"
         self._test = parse(filled(condition, user)).test

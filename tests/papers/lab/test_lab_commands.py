@@ -58,7 +58,7 @@ def test_figures_come_as_pictures_tables_and_one_report(
     }  # fmt: skip
     claims = (out / "claims.csv").read_text(encoding="utf-8").splitlines()
     assert claims[1].startswith("tiny,001,Figure 1,It takes longer in a deeper tree,,0,,grows,")
-    assert claims[1].endswith(",agrees,")
+    assert claims[1].endswith(",uncertain,Too few runs: at least 20 are needed for a verdict.")
     assert claims[2].startswith(
         "tiny,001,Figure 1,There and back,,0,,300.0,,300,0,,4,0.0000,0.05,uncertain,Too few runs"
     )
