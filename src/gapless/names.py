@@ -71,7 +71,7 @@ class MoveDurable(msgspec.Struct, frozen=True):
     """A unique identifier that begins with the client's name, as those of subscriptions do."""
     name: str
     filter: str
-    """The filter of the durable subscription, because only users who may subscribe to it may change it."""
+    """The durable subscription's filter. Brokers check that the user may subscribe to it, which a change requires."""
     position: Position | None
     """The new position; None deletes the durable subscription."""
 

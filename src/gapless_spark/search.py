@@ -107,9 +107,9 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
 def try_seeds(
     pool: SparkPool, plan: Plan, seeds: Iterable[int], on_done: Callable[[int], None] = lambda _: None
 ) -> Generator[list[Tried], None, None]:
-    """Yield the results of these seeds, a task at a time, as tasks end.
+    """Yield the results of these seeds: those of each task when it ends.
 
-    A task ends at its first failing seed. `on_done` is called with the number of finished tasks of those in flight.
+    A task ends at its first failing seed. `on_done` receives how many of the submitted tasks have finished.
     """
     given = list(seeds)
     parts = (given[place : place + CHUNK] for place in range(0, len(given), CHUNK))

@@ -220,7 +220,7 @@ def located(address: str) -> tuple[fs.FileSystem, str]:
 
 
 def _without_scheme(address: str) -> str:
-    """Return the path, if the file is on this machine."""
+    """Return an address without the scheme `file:`, and any other address unchanged."""
     return re.sub(r"^file:/+", "/", address)
 
 

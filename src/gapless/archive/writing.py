@@ -69,7 +69,7 @@ class ArchiveWriter:
             self._group_bytes += 200 + len(event.payload)
 
     def commit(self, until: Position) -> int:
-        """List all events up to this position in the archive. Return the number of added events."""
+        """Add all events up to this position to the archive's list of files. Return the number of added events."""
         self._end_file(until)
         full, self._full = self._full, []
         if full:

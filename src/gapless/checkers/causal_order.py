@@ -77,7 +77,7 @@ class Covered:
         self.accepted.append(event)
 
     def _index(self) -> None:
-        """Record the events by which each entry grew."""
+        """Record, for each entry of the vector, the events that raised it."""
         for event in self.accepted[self._indexed :]:
             for publisher, seq in event.past.items():
                 grown = self._growth.setdefault(publisher, [])

@@ -88,7 +88,7 @@ class Verdict(msgspec.Struct, frozen=True):
     subscriptions: int
     deliveries: int
     cut_short: tuple[str, ...] = ()
-    """The clients whose part of the trace is incomplete, one sentence each."""
+    """One sentence for each client whose part of the trace is incomplete."""
     reported_losses: int = 0
     """The number of events that were reported as lost, counted for each subscription. They are not anomalies."""
 

@@ -1,7 +1,8 @@
 """Connects a client's protocol node to brokers, and carries out the effects that the node returns.
 
-All state that must survive a broker is in the protocol's own client node, the same that the simulator runs. This module
-passes inputs to it and dispatches its effects; it contains no logic for brokers, retries or fail-over.
+All state that must survive the loss of a broker is in the protocol's own client node, the same one that the simulator
+runs. This module passes inputs to it and dispatches its effects; it contains no logic for brokers, retries or
+fail-over.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ class Progress:
     def __init__(self) -> None:
         self._position: Position | None = None
         self._last: Event | None = None
-        """The last event that was taken while history is read."""
+        """The last event that the application took from history."""
         self._reached: Position | None = None
         """The position up to which everything was delivered, as the network last reported."""
         self._is_replay = False

@@ -129,7 +129,7 @@ class Publishing:
     # ---- one event ----------------------------------------------------------------------------------------
 
     def check(self, item: Publication) -> Checked:
-        """Return the call that publishes the item and the event's size. Raise an `EventError` if it is invalid."""
+        """Return the call that publishes the item, and the event's size. Raise an `EventError` if it is invalid."""
         if self.codec is None and not self.middleware:
             return check_publication(item, self.event_max)
         with self.prepared(item) as checked:

@@ -87,7 +87,7 @@ class Subscription(Deliveries, Generic[T]):
         return self._next(most)
 
     async def to_arrow(self) -> "pyarrow.Table":
-        """Read a bounded read to its end, and return its events as a table (see `gapless.client.tables`).
+        """Return all remaining events of a bounded read as a table (see `gapless.client.tables`).
 
         Example: `table = await (await client.read("topic = 'order'", "1h")).to_arrow()`
         """

@@ -86,7 +86,7 @@ class Checks:
 
 
 def _is_exact(constraint: Constraint, alphabet: Alphabet) -> bool:
-    """Return whether the codes leave only one interval of numbers undecided."""
+    """Return whether the bits decide the constraint, except for at most one interval of numbers."""
     numbers, strings = constraint.numbers, constraint.strings
     if strings.patterned or not strings.values <= alphabet.strings.keys():
         return False

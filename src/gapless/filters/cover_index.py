@@ -41,14 +41,15 @@ LEAST, GREATEST = (0, ""), (2, "")
 """The sides of sets of strings without a least or a greatest string. A string s is stored as (1, s)."""
 
 SAMPLING = 1_000
-"""The number of steps allowed for testing whether a pattern without its wildcards is an allowed string."""
+"""The maximum number of steps for testing whether a pattern's text without wildcards satisfies the constraint."""
 
 Kind = Any
 Side = tuple[Any, Any]
 
 
 class _Asked(NamedTuple):
-    """Where covers of the narrower filter's constraint on one attribute can be stored, with the sides of its set."""
+    """For one attribute: the branches of the index that can hold covers of the narrower filter's constraint, each with
+    the bounds to search for."""
 
     kinds: dict[Kind, Side | None]
     any_value: bool

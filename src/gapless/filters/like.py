@@ -1,13 +1,12 @@
 """LIKE patterns and their canonical form.
 
 `%` matches any sequence of characters, `_` exactly one, every other character itself; a pattern
-matches the whole string, including line ends, and is case-sensitive. There is an escape character
+matches the whole string, including line breaks, and is case-sensitive. There is an escape character
 only if ESCAPE names one; it is allowed only before `%`, `_` or itself. `like_matcher` matches
 strings, `some_string` compares patterns.
 
 In canonical form no `%` is next to another, and none precedes a single wildcard: `%_%_` is `__%`.
-So each of the pieces between two `%`, the *floating* ones, which have to be searched for, starts
-with a character.
+So each *floating* piece (one between two `%`) starts with a character that can be searched for.
 """
 
 from __future__ import annotations

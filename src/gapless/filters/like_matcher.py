@@ -37,7 +37,7 @@ worst case."""
 
 
 _numbers = count()
-"""Numbers the patterns that search in strings."""
+"""Assigns a unique number to each pattern that needs a search in strings."""
 
 
 def search_cost(pattern: Pattern) -> int:

@@ -2,13 +2,13 @@
 
 A conjunction that requires `topic = 'x'` can match only events with topic 'x'. If few conjunctions
 require that value, a hash table finds them at once and each is evaluated; a column of bit sets
-would spend a bit for each conjunction of the whole index on that value. So a hundred thousand
+for that value would need a bit for each conjunction of the whole index. So a hundred thousand
 subscriptions to as many topics are cheap.
 
 A value that more than RARE_MAX conjunctions require is *common*, and its conjunctions move to bit
 sets. If a conjunction requires values of several attributes, the least required one is used. The
-number of common values of an attribute is bounded, since each costs bits; beyond the bound, lists
-in the table grow.
+number of common values of an attribute is bounded, since each costs bits; further values stay
+in the table, whose lists grow.
 """
 
 from __future__ import annotations

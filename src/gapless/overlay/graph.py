@@ -2,8 +2,7 @@
 
 The **primary tree** is a breadth-first tree from a centre, or the tree that the graph was made
 from. Root, parents, children, depth and rank are those of the tree; neighbours, paths and distances
-are those of the graph. So all links count for neighbourhood, and precedence is the same as on a
-tree.
+are those of the graph. Additional links make brokers neighbours, but do not change their rank.
 
 A graph made by `with_bypasses` is a tree in which each broker is also linked to all at most `1 +
 extra` hops away: the links by which a path bypasses `extra` failed brokers in a row. Such a link is

@@ -1,7 +1,7 @@
 """Keeps the last lines of a broker's log, for consoles.
 
-The log contains no token, hash or key (`tests/runtime/test_secrets_in_logs.py`), so the right to see the status
-suffices.
+The log contains no token, hash or key (`tests/runtime/test_secrets_in_logs.py`), so the permission `status`
+is enough to read it.
 """
 
 import logging

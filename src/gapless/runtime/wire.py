@@ -85,7 +85,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     is_ready: bool
     """Whether the broker has joined."""
     remembered: int
-    """The last incarnation of the peer that the listener has met, or -1 if it met none."""
+    """The latest incarnation of the peer that the listener has seen, or -1 if none."""
     network_name: str
     f: int
     brokers: int

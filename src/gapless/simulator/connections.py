@@ -109,7 +109,7 @@ class Connections:
         return there
 
     def _carries(self, sender: Slot, receiver: Slot) -> bool:
-        """Return whether a message that is sent now arrives."""
+        """Return whether a message sent now would arrive."""
         state = self._down.get(pair_of(sender, receiver)) if self._down else None
         return state is None or state.reachable_end == receiver.name
 

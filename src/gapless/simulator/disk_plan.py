@@ -152,7 +152,7 @@ class DiskPlan:
 
 
 def _spans(faults: tuple[Fault, ...]) -> list[_Span]:
-    """Return the faults with their ends, ordered by beginning."""
+    """Return the faults as spans (start and end), ordered by start time."""
     spans: list[_Span] = []
     open_spans: dict[tuple[str, ...], _Span] = {}
     for fault in faults:

@@ -105,8 +105,8 @@ class _Shrinker:
         return self._best
 
     def _keeps(self, table: str) -> Callable[[list[Any]], bool]:
-        """Return a test of whether the symptom persists with only these rows of the table. If so, they become the
-        current scenario.
+        """Return a test for rows of the table: does the symptom persist with only these rows? If it does, the reduced
+        scenario becomes the current one.
         """
 
         def still_fails(rows: list[Any]) -> bool:

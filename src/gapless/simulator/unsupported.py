@@ -43,8 +43,8 @@ _KINDS: dict[type[Fault], str] = {
 
 
 def why_unfit(scenario: Scenario, spec: ProtocolSpec) -> str | None:
-    """Return why the protocol does not support the scenario, or None if it does. The options are those of the
-    scenario.
+    """Return why the protocol does not support the scenario, or None if it does. The options are taken
+    from the scenario.
     """
     beyond = [kind for kind in _faults(scenario) if kind not in spec.copes_with]
     if beyond:

@@ -138,7 +138,7 @@ def _sqlite_problems(connection: sqlite3.Connection, file: Path) -> list[str]:
 def _contents(
     connection: sqlite3.Connection, file: Path, heads: Heads, announce: Callable[[str], None]
 ) -> Iterator[tuple[int, int] | DamagedError]:
-    """Count the intact rows and their bytes, and yield them or the damage found."""
+    """Yield, for each part of the data, the number of intact rows and their size in bytes, or the damage found."""
     for origin in sorted(heads.history):
         announce(f"history of {origin}")
         yield from _history(connection, file, heads, origin)

@@ -76,9 +76,9 @@ class Found(Struct, frozen=True):
     is_new: bool
     """Whether the directory was empty."""
     missing: int
-    """The number of reported commits that are missing, so the disk's state is stale.
+    """The number of commits that were reported as done but are missing. If it is positive, the disk's state is stale.
 
-    0 if none is known to be missing. A loss that also destroyed the mark cannot be detected.
+    A loss that also destroyed the record of reported commits cannot be detected.
     """
     exposed: tuple[str, ...] = ()
     """Descriptions of files in the directory that other users could access before it was opened."""

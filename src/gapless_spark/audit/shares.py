@@ -53,7 +53,7 @@ _Files = Mapping[str, Sequence[str]]
 
 
 class Share(NamedTuple):
-    """Some clients of a run."""
+    """A subset of a run's clients, which are audited together."""
 
     run: str
     number: int

@@ -53,7 +53,7 @@ LOCALS: Transitions = {
 
 @dataclass(eq=False)
 class Kept:
-    """The events that matched since some time, up to a limit. If they exceed it, all are dropped, and are read from
+    """The events that matched since a given time, up to a limit. If they exceed it, all are dropped, and are read from
     history instead."""
 
     since: int

@@ -134,6 +134,6 @@ class Page(Message, frozen=True):
     dropped: int
     """The timestamp up to which the sender has dropped all entries; 0 if it has dropped none."""
     events: list[EventRun]
-    """The events of one entry each, and so with one timestamp each."""
+    """Runs of events. All events of a run come from one journal entry and share its timestamp."""
     lost: Ranges | None = None
     """The numbers of the dropped entries of the page, if they are known."""

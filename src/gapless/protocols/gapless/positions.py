@@ -155,7 +155,7 @@ def _add_seals(known: dict[Incarnation, int], more: list[tuple[Incarnation, int]
 
 
 def echo_if_due(s: BrokerState) -> None:
-    """Echo the current wave, or at the root declare the position final, if nothing more is needed for it."""
+    """Echo the current wave if its conditions are met. The root declares the position final instead."""
     wave = s.wave
     if wave is None or wave.waits_for or s.released < wave.need or s.disk.persisted < wave.batch:
         return

@@ -69,7 +69,7 @@ def _stop_representing(s: BrokerState, link: Link, name: Name) -> None:
 
 def spread(s: BrokerState, subscription: Subscription) -> None:
     """Send a subscription towards the advertisements that it overlaps with. Answer for the publishers at this broker,
-    and as the pivot for others."""
+    and for remote ones if this broker is the pivot."""
     cuts: Cuts = {}
     for link in s.links.values():
         if link is not subscription.origin:

@@ -103,7 +103,7 @@ class Topology:
         return self._peers[name]
 
     def around(self, name: str, is_gone: Callable[[str], bool]) -> tuple[str, ...]:
-        """Return the reachable brokers around the connected set of unreachable brokers next to the given one."""
+        """Return the reachable brokers that border a connected group of unreachable brokers next to `name`."""
         near = filter(is_gone, self.overlay.neighbours(name))
         gone = {other for start in near for other in self._connected(start, is_gone)}
         return self._ranked({other for one in gone for other in self.overlay.neighbours(one)} - gone - {name})

@@ -240,7 +240,7 @@ class Attachments:
         self._deliver(client)
 
     def _start(self, client: _Client, own: _Own, cuts: dict[str, Cuts]) -> None:
-        """Start the subscription at these cuts; events that have already arrived precede the start."""
+        """Start the subscription at these cuts, or after a publisher's last received event if that is later."""
         starts: Cuts = {}
         for numbers in cuts.values():
             for publisher, cut in numbers.items():

@@ -130,7 +130,7 @@ class Routing:
     # ---- internals -------------------------------------------------------------------------------------------
 
     def _advertised_here(self, subscription: Subscription) -> Iterable[Advertisement]:
-        """Return the advertisements, of publishers attached to this broker, that overlap the subscription."""
+        """Return the advertisements by publishers at this broker that overlap the subscription."""
         every = self._tables.advertisements.values()
         return (ad for ad in every if ad.origin is None and overlap(ad.filter, subscription.filter))
 

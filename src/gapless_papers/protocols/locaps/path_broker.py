@@ -411,7 +411,8 @@ class PathBroker(BrokerNode):
             self._empty_outbox(client)
 
     def _take_over(self, client: str, coming: ReturningPublisher) -> None:
-        """Send the unsettled events of a client that has moved here to all brokers, and announce its new broker."""
+        """Send all brokers the events of a client that has moved here, unless all have processed them, and announce its
+        new broker."""
         everyone = self._overlay.brokers
         for number, content, due in coming.takeover(everyone):
             self._multicast.send_again(client, number, everyone, due, content)

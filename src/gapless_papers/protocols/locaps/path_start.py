@@ -67,7 +67,7 @@ class PathStart(Starts):
         return self._fix_by_partial(cuts)
 
     def forget(self, publisher: str) -> None:
-        """Drop the incomplete markers of a publisher that has left. A start that is fixed stays."""
+        """Drop the incomplete markers of a publisher that has left. Keep a start that is already fixed."""
         super().forget(publisher)
         self.in_transition.pop(publisher, None)
         self._markers = {

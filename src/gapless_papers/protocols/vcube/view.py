@@ -18,7 +18,7 @@ class View:
 
     def __init__(self, members: int = 0) -> None:
         self.members = members
-        """The members as bits of the whole cube."""
+        """The members as a bit set with one bit for each broker of the hypercube."""
         self._clocks: dict[int, int] = {}
 
     def update(self, entries: Iterable[Entry]) -> None:

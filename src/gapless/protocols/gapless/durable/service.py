@@ -31,7 +31,7 @@ next session."""
 
 
 def receive_call(s: BrokerState, client: str, message: Any) -> None:
-    """Process a client's call, if it belongs to its session here."""
+    """Process a client's call if it belongs to the client's current session at this broker."""
     session = s.sessions.get(client)
     if session is None or session.phase is not SessionPhase.OPEN or session.number != message.session:
         return
