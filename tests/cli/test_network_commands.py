@@ -373,8 +373,10 @@ def test_up_reports_once_why_a_broker_does_not_start_and_backs_off(cli: Cli, tmp
         assert up.stdout.readline() == "b1 exited with code -9\n"
         assert up.stdout.readline() == "restarting b1\n"
         reason = up.stdout.readline()
-        while not reason.endswith("every 60 s\n"):
-            reason += up.stdout.readline()
+        while not reason.endswith(" 60 s\n"):
+            line = up.stdout.readline()
+            assert line, reason
+            reason += line
         assert "broker 'b1' ended with code 64: " in reason
         assert "damaged" in reason
         time.sleep(6)  # the pauses are 2, 4 and 8 s
