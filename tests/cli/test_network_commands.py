@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -329,10 +330,21 @@ def test_sigterm_drains_sighup_is_ignored_and_a_lost_parent_ends_it(tmp_path: Pa
     assert "stopped" in orphan.stderr
 
 
+@contextmanager
+def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """Start a program that prints to a pipe. It is killed if the test fails, because leaving the block waits for it."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
 def test_up_starts_a_network_restarts_crashed_brokers_and_stops_it(cli: Cli, tmp_path: Path) -> None:
     port = free_ports(1)[0]
     command = [*PROGRAM, "up", "--brokers", "2", "--port", str(port), "--logs", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
+    with started(command) as up:
         assert up.stdout is not None
         assert up.stdout.readline().startswith(f"up: gapless://127.0.0.1:{port}")
         assert up.stdout.readline().startswith("f = 0: if a broker fails, the others wait for it; --brokers 3 is")
@@ -359,7 +371,7 @@ def test_up_starts_a_network_restarts_crashed_brokers_and_stops_it(cli: Cli, tmp
 def test_up_reports_once_why_a_broker_does_not_start_and_backs_off(cli: Cli, tmp_path: Path) -> None:
     port, logs, data = free_ports(1)[0], tmp_path / "logs", tmp_path / "data"
     command = [*PROGRAM, "up", "--brokers", "3", "--port", str(port), "--logs", str(logs), "--data", str(data)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
+    with started(command) as up:
         assert up.stdout is not None
         assert up.stdout.readline().startswith(f"up: gapless://127.0.0.1:{port}")
         [pid] = [

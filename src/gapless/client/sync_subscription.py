@@ -90,7 +90,7 @@ class Subscription(Fetching[T], Generic[T]):
         return self._take(most, timeout_s=timeout_s)
 
     def to_arrow(self) -> "pyarrow.Table":
-        """Read a bounded read to its end, and return its events as a table (see `gapless.client.tables`).
+        """Return all remaining events of a bounded read as a table (see `gapless.client.tables`).
 
         Example: `table = client.read("topic = 'order'", "1h").to_arrow()`
         """
