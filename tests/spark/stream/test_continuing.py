@@ -121,7 +121,7 @@ def test_a_query_has_a_durable_position_that_its_commits_move(archived: tuple[Fl
         assert again.initialOffset()["position"] == end["position"]
         again.stop()
         other = stream_reader(fleet, schema(n="long"), **given | {"filter": "TRUE"})
-        with pytest.raises(GaplessError, match="'nightly' has the filter \"topic = 'trade'\", and not 'TRUE'"):
+        with pytest.raises(GaplessError, match="'nightly' has the filter \"topic = 'trade'\", not 'TRUE'"):
             other.latestOffset(first, other.getDefaultReadLimit())
         other.stop()
     with pytest.raises(GaplessError, match="the option 'durable' is for spark"):
