@@ -29,8 +29,8 @@ def programs() -> dict[str, Any]:
 def test_credentials(programs: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     async def main() -> None:
         async with secure(1, tmp_path, f=0, users={}) as network, asyncio.timeout(60):
-            await programs["come_in"](network.url, network.admin)
-            await programs["come_in_with_a_token"](network.url, tmp_path / "authority.pem", network.token("admin"))
+            await programs["connect_with_file"](network.url, network.admin)
+            await programs["connect_with_token"](network.url, tmp_path / "authority.pem", network.token("admin"))
 
     run(main())
     assert [line.partition("-")[0] for line in capsys.readouterr().out.splitlines()] == ["admin:client"] * 2
