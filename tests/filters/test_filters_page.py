@@ -58,8 +58,11 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert bounds["nesting"] == f"{DEPTH_MAX} levels"
     assert next(bound for what, bound in bounds.items() if "cost of LIKE patterns" in what) == f"{SEARCH_COST_MAX:,}"
     sizes = f"{CONJUNCTIONS_MAX} conjunctions, {CONSTRAINTS_MAX:,} constraints"
-    assert bounds["normal form"] == f"{sizes}, {NORMALISING_MAX:,} and {PARTS_MAX:,} steps"
-    steps = f"{COMPARING_MIN} steps, and {COMPARING_PART} for each part of the smaller; {COMPARING_MAX:,}"
+    assert bounds["normal form"] == (
+        f"{sizes}, {NORMALISING_MAX:,} steps for the whole filter, or else {PARTS_MAX:,} for its parts"
+    )
+    parts = f"{COMPARING_PART} for each part of the smaller filter"
+    steps = f"{COMPARING_MIN} steps plus {parts}, at most {COMPARING_MAX:,}"
     assert bounds["one comparison of two filters"] == steps
 
 
