@@ -1,4 +1,4 @@
-"""Measures how many lost events the five recovery strategies of `epidemic` restore, and their cost.
+"""Measures how many lost events each recovery strategy of `epidemic` restores, and how many messages it sends.
 
     python benchmarks/epidemic_recovery.py            # minutes
     python benchmarks/epidemic_recovery.py --quick    # only the required result
